@@ -1,0 +1,1 @@
+"""The training state: captured at a safe moment, written whole, restored exactly."""

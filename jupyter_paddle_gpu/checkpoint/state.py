@@ -1,0 +1,40 @@
+"""The training state between the capture, which knows paddle, and the files, which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# safetensors' names of the element types, and their bytes
+DTYPE_BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4,
+    "I64": 8, "U64": 8, "F64": 8, "C64": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RawTensor:
+    """One tensor: ``dtype`` by safetensors' name, ``shape``, and its elements in C order as little-endian bytes.
+
+    ``data`` may be the live memory of a tensor: it is then valid only while the gate is held.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: memoryview
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a snapshot holds: ``tensors`` by lasting name, and the JSON ``structure`` that refers to them."""
+
+    tensors: Mapping[str, RawTensor]
+    structure: Mapping[str, object]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.tensors.values())

@@ -1,0 +1,1 @@
+"""Values and rules: no I/O, no clock, standard library only."""

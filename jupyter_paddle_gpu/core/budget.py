@@ -1,0 +1,46 @@
+"""Time as a budget: what a save costs, whether it fits, and when looking after the state is cheap enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Protection may cost a thousandth of a step: a boundary state that takes 55 µs to copy is copied at each boundary of
+# steps of 55 ms and longer; shorter steps reach their next boundary sooner than that would have saved.
+PROTECTION_SHARE = 0.001
+
+
+def capture_each_boundary(step_s: float | None, cost_s: float | None) -> bool:
+    """Whether to copy the boundary state at every boundary, given the measured seconds of a step and of a copy.
+
+    Unknown (None) means yes: the first steps are the long ones (compilation, warm-up).
+    """
+    if step_s is None or cost_s is None:
+        return True
+    return cost_s <= PROTECTION_SHARE * step_s
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a save would take: ``nbytes`` of state; ``seconds`` None while no rate was measured yet."""
+
+    nbytes: int
+    seconds: float | None
+
+    def fits(self, remaining_s: float) -> bool | None:
+        """Whether the save ends within ``remaining_s``; None: unknown."""
+        return None if self.seconds is None else self.seconds <= remaining_s
+
+
+def estimate(nbytes: int, bytes_per_s: float | None, fixed_s: float = 0.05) -> Estimate:
+    """Predict a save of ``nbytes`` from the measured rate; ``fixed_s`` stands for fsync, manifest and rename."""
+    return Estimate(nbytes, None if not bytes_per_s else fixed_s + nbytes / bytes_per_s)
+
+
+def patience_s(remaining_s: float, save_s: float | None) -> float:
+    """How long a notice may wait for a better moment before the save must begin.
+
+    Half of what is left once the save (known) is paid for; a fifth of everything while its cost is unknown.
+    """
+    if save_s is None:
+        return max(0.0, 0.2 * remaining_s)
+    return max(0.0, 0.5 * (remaining_s - save_s))

@@ -1,0 +1,85 @@
+"""The one exception tree: every error names the fault and the next step."""
+
+from __future__ import annotations
+
+
+class PaddleGpuError(Exception):
+    """Base of all errors of this package.
+
+    ``fault`` says what went wrong with the values that show it; ``next_step`` what the user can do about it
+    (empty where nothing helps). ``str(error)`` is both.
+    """
+
+    def __init__(self, fault: str, next_step: str = "") -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.fault.rstrip('.')}. {self.next_step}" if self.next_step else self.fault
+
+
+class RequestError(PaddleGpuError):
+    """A request that cannot be understood or can never be met."""
+
+
+class WireError(PaddleGpuError):
+    """A message or a file of ours that does not decode."""
+
+
+class SessionNotFound(PaddleGpuError):
+    """No session has this identity."""
+
+
+class PlacementError(PaddleGpuError):
+    """The machine or the cluster refused, or cannot be reached."""
+
+
+class AgentUnreachable(PaddleGpuError):
+    """The agent of this session does not answer."""
+
+
+class KernelStartError(PaddleGpuError):
+    """The kernel process ended before it was ready; the fault carries its last log lines."""
+
+
+class PaddleMissing(PaddleGpuError):
+    """PaddlePaddle cannot be imported in this kernel."""
+
+
+class NotKept(PaddleGpuError):
+    """A value was offered to ``keep`` that a snapshot cannot hold."""
+
+
+class SnapshotError(PaddleGpuError):
+    """A snapshot could not be written or read."""
+
+
+class SnapshotNotFound(SnapshotError):
+    """There is no such snapshot, or none at all."""
+
+
+class SnapshotCorrupt(SnapshotError):
+    """A snapshot is incomplete, fails its checksum or is not of our format. Nothing of it was used."""
+
+
+class SnapshotMismatch(SnapshotError):
+    """The snapshot belongs to another model or optimizer. Nothing was loaded.
+
+    ``differences`` has one line for each parameter or state that differs.
+    """
+
+    def __init__(self, fault: str, differences: tuple[str, ...], next_step: str = "") -> None:
+        super().__init__(fault, next_step)
+        self.differences = differences
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *self.differences])
+
+
+class StoreUnwritable(SnapshotError):
+    """The snapshot directory cannot be written: permission, read-only, full or over quota."""
+
+
+class Evicted(PaddleGpuError):
+    """The running cell was ended because the GPU was given up. Its state is in the snapshot that the text names."""

@@ -1,0 +1,132 @@
+"""Who gets which device of a machine, who must give one up, and why somebody waits: pure functions over the claims.
+
+The rules are those of the Kubernetes scheduler, made strict: higher priority first; within a priority first come,
+first served; the head of the queue is never overtaken; a tier that preempts takes devices from the lowest priority
+below its own, the latest comer first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One request for devices, waiting or holding.
+
+    ``since_s`` (seconds since the epoch) orders claims of one priority; ``devices`` are the ids held (empty: waiting);
+    ``evicted_by`` is the claim that this holder gives way to (None: it may stay).
+    """
+
+    id: str
+    tier: str
+    priority: int
+    preempts: bool
+    gpus: int
+    since_s: float
+    owner: str = ""  # the account of the person, to show
+    label: str = ""  # the notebook or the command, to show
+    pid: int = 0
+    grace_s: float = 60.0
+    devices: tuple[str, ...] = ()
+    evicted_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What should happen next: ``grants`` claim id → device ids; ``evictions`` victim id → claim id it yields to."""
+
+    grants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    evictions: Mapping[str, str] = field(default_factory=dict)
+
+
+def waiting_in_order(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the waiting claims, the next one to be served first."""
+    return sorted((c for c in claims if not c.devices), key=lambda c: (-c.priority, c.since_s, c.id))
+
+
+def plan(claims: Sequence[Claim], devices: Sequence[str]) -> Plan:
+    """Decide over all live ``claims`` on a machine's ``devices`` (ids). Devices on their way back are reserved for the
+    claims in the order of the queue, so that nobody is evicted twice for the same need."""
+    held = {d for claim in claims for d in claim.devices}
+    free = [d for d in devices if d not in held]
+    returning = sum(len(c.devices) for c in claims if c.evicted_by is not None)
+    grants: dict[str, tuple[str, ...]] = {}
+    evictions: dict[str, str] = {}
+    stuck = False  # somebody ahead waits: nobody behind may be granted anything
+    for claim in waiting_in_order(claims):
+        if not stuck and claim.gpus <= len(free):
+            grants[claim.id] = tuple(free[: claim.gpus])
+            free = free[claim.gpus :]
+            continue
+        stuck = True
+        missing = claim.gpus - len(free) - returning
+        victims = _victims(claim, claims, evictions, missing) if claim.preempts and missing > 0 else []
+        coming = sum(len(victim.devices) for victim in victims)
+        if coming < missing:
+            break  # it waits, and everybody behind it
+        evictions.update({victim.id: claim.id for victim in victims})
+        returning = max(0, len(free) + returning + coming - claim.gpus)
+        free = []
+    return Plan(grants, evictions)
+
+
+def _victims(claim: Claim, claims: Sequence[Claim], chosen: Mapping[str, str], missing: int) -> list[Claim]:
+    """Return the holders that ``claim`` should take ``missing`` devices from: lowest priority and latest comer first,
+    without those that turn out not to be needed. Empty where there are not enough."""
+    below = [
+        c for c in claims if c.devices and c.priority < claim.priority and c.evicted_by is None and c.id not in chosen
+    ]
+    below.sort(key=lambda c: (c.priority, -c.since_s, c.id))
+    victims: list[Claim] = []
+    for candidate in below:
+        if sum(len(v.devices) for v in victims) >= missing:
+            break
+        victims.append(candidate)
+    total = sum(len(v.devices) for v in victims)
+    if total < missing:
+        return []
+    for victim in reversed(victims[:]):  # reprieve the most important first
+        if total - len(victim.devices) >= missing:
+            victims.remove(victim)
+            total -= len(victim.devices)
+    return victims
+
+
+def position(claims: Iterable[Claim], claim_id: str) -> int | None:
+    """Return the 1-based place of a waiting claim in the queue; None when it does not wait."""
+    for place, claim in enumerate(waiting_in_order(claims), start=1):
+        if claim.id == claim_id:
+            return place
+    return None
+
+
+def position_after_eviction(claims: Iterable[Claim], claim_id: str) -> int:
+    """Return the place that a holder would have if it queued again behind those of its priority who wait now."""
+    claims = list(claims)
+    priority = next((c.priority for c in claims if c.id == claim_id), 0)
+    return 1 + sum(1 for c in claims if not c.devices and c.id != claim_id and c.priority >= priority)
+
+
+def why_waiting(claims: Sequence[Claim], claim_id: str, devices: Sequence[str], noun: str = "GPU") -> str:
+    """Return one sentence: what a waiting claim waits for, and who holds it. Empty when it does not wait."""
+    place = position(claims, claim_id)
+    if place is None:
+        return ""
+    claim = next(c for c in claims if c.id == claim_id)
+    held = {d for c in claims for d in c.devices}
+    free = len([d for d in devices if d not in held])
+    holders = ", ".join(
+        f"{c.label or c.id} ({c.tier}{', giving it up' if c.evicted_by else ''})" for c in claims if c.devices
+    )
+    plural = "" if claim.gpus == 1 else "s"
+    text = f"Needs {claim.gpus} {noun}{plural}, {free} of {len(devices)} free; held by {holders or 'nobody'}"
+    if place > 1:
+        ahead = waiting_in_order(claims)[: place - 1]
+        text += f"; behind {', '.join(f'{c.label or c.id} ({c.tier})' for c in ahead)}"
+    elif claim.preempts and not any(c.evicted_by == claim.id for c in claims) and free < claim.gpus:
+        text += "; nobody of a lower tier holds enough"
+    elif not claim.preempts:
+        text += f"; tier {claim.tier} does not take GPUs from others"
+    return text + "."

@@ -1,0 +1,52 @@
+"""Sizes and durations as people write them, and back."""
+
+from __future__ import annotations
+
+import re
+
+from jupyter_paddle_gpu.core.errors import RequestError
+
+_SIZE_FACTORS = {
+    "": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
+}  # fmt: skip  # Kubernetes quantities: decimal and binary suffixes
+_DURATION_FACTORS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that a Kubernetes quantity such as ``16Gi`` or ``500M`` means. Raises RequestError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?\s*", text)
+    factor = _SIZE_FACTORS.get(match[2] or "") if match else None
+    if match is None or factor is None:
+        raise RequestError(f"{text!r} is not a size", "Write a number with a unit, such as 16Gi or 500M.")
+    return int(float(match[1]) * factor)
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``90``, ``60s``, ``10m`` or ``1h30m`` mean. Raises RequestError."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text.replace(" ", ""))
+    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
+        raise RequestError(f"{text!r} is not a duration", "Write a number with a unit, such as 60s, 10m or 1h30m.")
+    return sum(float(number) * _DURATION_FACTORS[unit] for number, unit in parts)
+
+
+def format_size(nbytes: int) -> str:
+    """Return a size to read: ``2.1 GB``."""
+    value = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration to read: ``0.4 s``, ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_s:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

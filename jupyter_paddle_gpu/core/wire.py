@@ -1,0 +1,172 @@
+"""What agent, kernel and server say to each other: one JSON object a line, tagged with its kind.
+
+    server ──► agent    Start, Interrupt, Stop, Evict
+    agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served
+    agent  ──► kernel   Notice
+    kernel ──► agent    Ready, Served
+    kernel ──► agent ──► server and back   Call, Answer
+
+Every connection begins with Hello. A message is a hint that may be lost: what must survive is in the snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Union, get_args
+
+from jupyter_paddle_gpu.core.codec import from_plain, to_plain
+from jupyter_paddle_gpu.core.errors import WireError
+from jupyter_paddle_gpu.core.notice import EvictionNotice
+from jupyter_paddle_gpu.core.snapshot import SaveOutcome
+
+MAX_LINE_BYTES = 1 << 20
+EXIT_EVICTED = 143  # 128 + SIGTERM: what Kubernetes and shells report for a process that ended on SIGTERM
+
+
+class Role(str, Enum):
+    """Who has connected to an agent."""
+
+    KERNEL = "kernel"
+    SERVER = "server"
+    OBSERVER = "observer"  # looks only: `ps`, a test
+
+
+@dataclass(frozen=True)
+class Hello:
+    """First line of every connection, from the side that connects."""
+
+    role: Role
+    pid: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start the kernel, or start it again in place: ends the process there is, keeps the devices.
+
+    ``env`` is added to the agent's own environment; ``devices`` of the session are added by the agent.
+    """
+
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """Send the kernel's process group this signal (SIGINT where a user presses stop)."""
+
+    signum: int = 2
+
+
+@dataclass(frozen=True)
+class Evict:
+    """Serve this notice as if SIGTERM had come: tell the kernel, wait for its answer, end."""
+
+    notice: EvictionNotice
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End the kernel and the agent. ``save_s``: seconds that the kernel gets to save first (0: end at once)."""
+
+    save_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class KernelStarted:
+    """The kernel process exists."""
+
+    pid: int
+
+
+@dataclass(frozen=True)
+class KernelReady:
+    """The kernel's ports answer."""
+
+
+@dataclass(frozen=True)
+class KernelExited:
+    """The kernel process ended and nobody asked for it; ``log_tail`` are its last lines. The agent stays."""
+
+    exit_code: int
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """The agent has told the kernel this notice."""
+
+    notice: EvictionNotice
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Give up the GPU: save at a safe moment, then say Served."""
+
+    notice: EvictionNotice
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The extension is loaded and serves notices."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """The notice was answered. ``snapshot`` is the directory (None: none was made), ``step`` its finished steps,
+    ``detail`` a sentence for people."""
+
+    outcome: SaveOutcome
+    snapshot: Path | None = None
+    step: int | None = None
+    seconds: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The kernel asks the server; ``method`` is status, request, release or explain; ``id`` pairs the Answer."""
+
+    id: int
+    method: str
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The reply to a Call: ``result``, or ``error`` and its ``next_step``."""
+
+    id: int
+    result: object = None
+    error: str | None = None
+    next_step: str = ""
+
+
+Message = Union[
+    Hello, Start, Interrupt, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready, Served,
+    Call, Answer,
+]  # fmt: skip
+_KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
+
+
+def encode(message: Message) -> bytes:
+    """Return the line (with its newline) for a message."""
+    return json.dumps({"kind": type(message).__name__, **to_plain(message)}).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """Return the message of a line. Raises WireError that names what is wrong."""
+    if len(line) > MAX_LINE_BYTES:
+        raise WireError(f"A message of {len(line)} bytes is longer than {MAX_LINE_BYTES}")
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise WireError(f"A message is not JSON: {error}") from None
+    kind = _KINDS.get(str(data.pop("kind", ""))) if isinstance(data, dict) else None
+    if kind is None:
+        raise WireError(f"A message of unknown kind: {line[:80]!r}")
+    return from_plain(kind, data)

@@ -1,0 +1,1 @@
+"""Beside the user's code: the extension, the magics, the guard."""

@@ -1,0 +1,1 @@
+"""Where a session's agent runs: this machine, a cluster."""

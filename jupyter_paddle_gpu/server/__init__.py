@@ -1,0 +1,1 @@
+"""Owns the sessions: provisioner, manager, Jupyter server extension."""

@@ -1,0 +1,1 @@
+"""What the devices of this machine are and do."""
