@@ -44,7 +44,7 @@ def format_duration(seconds: float) -> str:
     """Return a duration to read: ``0.4 s``, ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    if seconds < 60:
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes, rest_s = divmod(round(seconds), 60)
     if minutes < 60:

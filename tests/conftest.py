@@ -1,0 +1,9 @@
+"""Options of the whole test run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--evictions", default="6", help="how many evictions at random moments the loop's test plays")

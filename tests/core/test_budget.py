@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_paddle_gpu.core.budget import capture_each_boundary, estimate, patience_s
+
+
+def test_the_boundary_state_is_copied_where_that_costs_a_thousandth_of_a_step() -> None:
+    assert capture_each_boundary(step_s=0.055, cost_s=55e-6)
+    assert not capture_each_boundary(step_s=0.001, cost_s=55e-6)
+    assert capture_each_boundary(None, 1.0)
+    assert capture_each_boundary(1.0, None)
+
+
+def test_an_unknown_rate_predicts_nothing() -> None:
+    unknown = estimate(10**9, None)
+    assert (unknown.seconds, unknown.fits(60.0)) == (None, None)
+
+
+def test_a_save_that_takes_longer_than_the_grace_does_not_fit() -> None:
+    save = estimate(2 * 10**9, 10**9, fixed_s=0.05)
+    assert save.seconds == 2.05
+    assert save.fits(2.05)
+    assert not save.fits(2.0)
+
+
+@given(st.floats(0, 3600), st.none() | st.floats(0, 3600))
+def test_patience_always_leaves_the_time_of_the_save(remaining_s: float, save_s: float | None) -> None:
+    patience = patience_s(remaining_s, save_s)
+    assert 0 <= patience <= remaining_s
+    if save_s is not None and save_s <= remaining_s:
+        assert remaining_s - patience >= save_s - 1e-9

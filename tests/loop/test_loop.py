@@ -1,0 +1,79 @@
+"""A kernel under a plain client trains, loses its slot to urgent jobs at random moments, and ends bit-equal."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.loop import training
+from tests.loop.machine import Cell, Notebook, environment, urgent_job
+
+EPOCHS = 6
+PAUSE_S = 0.02
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a machine of this test's own, also for the provisioner in this process."""
+    variables = environment(tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return variables
+
+
+def train_undisturbed(notebook: Notebook) -> Cell:
+    cell = notebook.run(training.TRAIN.format(epochs=EPOCHS, pause_s=0))
+    assert cell.ename is None, cell.evalue
+    return cell
+
+
+def train_until_evicted(notebook: Notebook, after_s: float, machine: dict[str, str]) -> None:
+    """Run the training cell, start an urgent job ``after_s`` after its first step, and wait for the kernel's return."""
+    jobs: list[Future[subprocess.Popen[str]]] = []
+
+    def start_job() -> subprocess.Popen[str]:
+        time.sleep(after_s)  # the random moment itself
+        return urgent_job(machine, "print('urgent work done')")
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def on_text(text: str) -> None:
+            if not jobs:
+                jobs.append(pool.submit(start_job))
+
+        cell = notebook.run(training.TRAIN.format(epochs=EPOCHS, pause_s=PAUSE_S), on_text)
+        job = jobs[0].result()
+    output, _ = job.communicate(timeout=60)
+    assert (job.returncode, "urgent work done" in output) == (0, True), output
+    if cell.ename is not None:  # None: the job came after the last step, the idle kernel was evicted
+        assert cell.ename == "Evicted", (cell.ename, cell.evalue)
+        assert "saved, waiting for a" in cell.evalue
+    notebook.wait_until_back()
+
+
+def test_every_loss_equals_the_training_never_evicted(
+    machine: dict[str, str], tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    evictions = int(pytestconfig.getoption("--evictions"))
+    with Notebook(machine, tmp_path) as notebook:
+        notebook.run(training.SETUP)
+        train_undisturbed(notebook)
+        expected = notebook.losses()
+    assert [step for step, _ in expected] == list(range(len(expected)))
+    chance = random.Random(evictions)
+    with Notebook(machine, tmp_path) as notebook:
+        for _ in range(evictions):
+            assert notebook.run(training.SETUP).ename is None
+            train_until_evicted(notebook, chance.uniform(0.0, 1.0), machine)
+            if chance.random() < 0.3:  # a training that ends between two evictions ends right
+                assert notebook.run(training.SETUP).ename is None
+                train_undisturbed(notebook)
+                assert notebook.losses() == expected
+        assert notebook.run(training.SETUP).ename is None
+        train_undisturbed(notebook)
+        assert notebook.losses() == expected
