@@ -19,7 +19,8 @@ class AgentSpec:
 
     ``socket`` is the agent's Unix socket; ``kernel_log`` takes the kernel's stdout and stderr; ``lease_s`` is how long
     the agent keeps a kernel whose server is gone; ``claim`` is this session's claim in the machine's book of leases
-    (None where something else schedules). The kernel's command comes by message: it may change, the agent stays.
+    (None where something else schedules), and ``claim_fd`` the inherited descriptor whose lock keeps it.
+    The kernel's command comes by message: it may change, the agent stays.
     """
 
     session: str
@@ -30,6 +31,7 @@ class AgentSpec:
     lease_s: float = 300.0
     book: Path | None = None
     claim: str | None = None
+    claim_fd: int | None = None
 
 
 @dataclass(frozen=True)

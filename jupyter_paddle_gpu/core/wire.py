@@ -3,10 +3,12 @@
     server ──► agent    Start, Interrupt, Stop, Evict
     agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served
     agent  ──► kernel   Notice
-    kernel ──► agent    Ready, Served
+    kernel ──► agent    Ready, Served, CellRunning, CellDone
     kernel ──► agent ──► server and back   Call, Answer
 
-Every connection begins with Hello. A message is a hint that may be lost: what must survive is in the snapshot.
+Every connection begins with Hello. A server or observer is then told where things stand, with the same messages that
+it would have got before (KernelStarted, KernelReady, KernelExited, Noticed). A message is a hint that may be lost:
+what must survive is in the snapshot.
 """
 
 from __future__ import annotations
@@ -48,11 +50,13 @@ class Start:
     """Start the kernel, or start it again in place: ends the process there is, keeps the devices.
 
     ``env`` is added to the agent's own environment; ``devices`` of the session are added by the agent.
+    ``connection_file`` is Jupyter's: its ports tell when the kernel is ready (None: ready when the kernel says Ready).
     """
 
     command: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = field(default_factory=dict)
+    connection_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,24 @@ class Served:
 
 
 @dataclass(frozen=True)
+class CellRunning:
+    """An execute_request is being run: what its client needs to get an answer even when the kernel can give none.
+
+    ``parent`` is the request's header as JSON values (dates as ISO 8601 text), ``idents`` the hex of its ROUTER
+    identities, ``execution_count`` the number of the cell.
+    """
+
+    parent: Mapping[str, object]
+    idents: tuple[str, ...] = ()
+    execution_count: int = 0
+
+
+@dataclass(frozen=True)
+class CellDone:
+    """The client of the last CellRunning has its answer, or the kernel is sure to give it."""
+
+
+@dataclass(frozen=True)
 class Call:
     """The kernel asks the server; ``method`` is status, request, release or explain; ``id`` pairs the Answer."""
 
@@ -148,7 +170,7 @@ class Answer:
 
 Message = Union[
     Hello, Start, Interrupt, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready, Served,
-    Call, Answer,
+    CellRunning, CellDone, Call, Answer,
 ]  # fmt: skip
 _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 
