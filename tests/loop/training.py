@@ -36,5 +36,3 @@ for step, (image, label) in guard.steps(loader, epochs={epochs}):
     print("step", step, flush=True)
     time.sleep({pause_s})
 """
-
-
