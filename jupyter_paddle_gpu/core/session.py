@@ -23,6 +23,7 @@ class Event(str, Enum):
 
     SCHEDULED = "scheduled"  # devices are ours, the agent starts
     KERNEL_READY = "kernel-ready"
+    KERNEL_GONE = "kernel-gone"  # the kernel process ended, its devices are still ours: it can start again in place
     NOTICE = "notice"
     GONE = "gone"  # agent (or Pod) has ended
     REFUSED = "refused"  # the placement will never give what was asked
@@ -36,16 +37,20 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.REQUESTED, Event.SCHEDULED): State.STARTING,
     (State.REQUESTED, Event.REFUSED): State.FAILED,
     (State.STARTING, Event.KERNEL_READY): State.RUNNING,
+    (State.STARTING, Event.KERNEL_GONE): State.STARTING,
     (State.STARTING, Event.NOTICE): State.EVICTING,
     (State.STARTING, Event.GONE): State.WAITING,
+    (State.RUNNING, Event.KERNEL_GONE): State.STARTING,
     (State.RUNNING, Event.NOTICE): State.EVICTING,
     (State.RUNNING, Event.GONE): State.WAITING,
+    (State.EVICTING, Event.KERNEL_GONE): State.EVICTING,
     (State.EVICTING, Event.NOTICE): State.EVICTING,
     (State.EVICTING, Event.GONE): State.WAITING,
     (State.WAITING, Event.SCHEDULED): State.RESTORING,
     (State.WAITING, Event.REFUSED): State.FAILED,
     (State.RESTORING, Event.KERNEL_READY): State.RUNNING,
     (State.RESTORING, Event.RESTORE_FAILED): State.FAILED,
+    (State.RESTORING, Event.KERNEL_GONE): State.STARTING,
     (State.RESTORING, Event.NOTICE): State.EVICTING,
     (State.RESTORING, Event.GONE): State.WAITING,
 } | {(state, Event.STOP): State.STOPPED for state in State if state not in ENDED}

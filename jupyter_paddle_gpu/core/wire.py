@@ -1,6 +1,6 @@
 """What agent, kernel and server say to each other: one JSON object a line, tagged with its kind.
 
-    server ──► agent    Start, Interrupt, Stop, Evict
+    server ──► agent    Start, Interrupt, Change, Stop, Evict
     agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served
     agent  ──► kernel   Notice
     kernel ──► agent    Ready, Served, CellRunning, CellDone
@@ -23,6 +23,7 @@ from typing import Union, get_args
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
 from jupyter_paddle_gpu.core.errors import WireError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
+from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
 
 MAX_LINE_BYTES = 1 << 20
@@ -64,6 +65,14 @@ class Interrupt:
     """Send the kernel's process group this signal (SIGINT where a user presses stop)."""
 
     signum: int = 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """The session's request was changed in place (tier, grace, memory; never the number of GPUs): the agent uses it
+    from now on, and writes it into its claim where it has one."""
+
+    request: GpuRequest
 
 
 @dataclass(frozen=True)
@@ -169,8 +178,8 @@ class Answer:
 
 
 Message = Union[
-    Hello, Start, Interrupt, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready, Served,
-    CellRunning, CellDone, Call, Answer,
+    Hello, Start, Interrupt, Change, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready,
+    Served, CellRunning, CellDone, Call, Answer,
 ]  # fmt: skip
 _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 

@@ -22,6 +22,11 @@ def test_a_second_notice_and_one_while_restoring_are_served() -> None:
     assert life(Event.SCHEDULED, Event.GONE, Event.SCHEDULED, Event.NOTICE) is State.EVICTING
 
 
+def test_a_kernel_that_ends_can_start_again_on_its_devices() -> None:
+    assert life(Event.SCHEDULED, Event.KERNEL_READY, Event.KERNEL_GONE) is State.STARTING
+    assert life(Event.SCHEDULED, Event.NOTICE, Event.KERNEL_GONE) is State.EVICTING
+
+
 @pytest.mark.parametrize("state", [state for state in State if state not in ENDED])
 def test_every_living_session_can_be_stopped(state: State) -> None:
     assert advance(state, Event.STOP) is State.STOPPED
