@@ -16,7 +16,8 @@ class Claim:
     """One request for devices, waiting or holding.
 
     ``since_s`` (seconds since the epoch) orders claims of one priority; ``devices`` are the ids held (empty: waiting);
-    ``evicted_by`` is the claim that this holder gives way to (None: it may stay).
+    ``evicts`` names the holders that this claim takes its devices from, ``evicted_by`` the claim that this holder
+    gives way to (None: it may stay; derived, each claim is written by its owner only).
     """
 
     id: str
@@ -30,6 +31,7 @@ class Claim:
     pid: int = 0
     grace_s: float = 60.0
     devices: tuple[str, ...] = ()
+    evicts: tuple[str, ...] = ()
     evicted_by: str | None = None
 
 
@@ -103,10 +105,13 @@ def position(claims: Iterable[Claim], claim_id: str) -> int | None:
 
 
 def position_after_eviction(claims: Iterable[Claim], claim_id: str) -> int:
-    """Return the place that a holder would have if it queued again behind those of its priority who wait now."""
+    """Return the place that a holder will have when it queues again: behind those of its priority and above who wait
+    now, without the one that takes its devices."""
     claims = list(claims)
-    priority = next((c.priority for c in claims if c.id == claim_id), 0)
-    return 1 + sum(1 for c in claims if not c.devices and c.id != claim_id and c.priority >= priority)
+    mine = next((c for c in claims if c.id == claim_id), None)
+    if mine is None:
+        return 1 + len(waiting_in_order(claims))
+    return 1 + sum(1 for c in waiting_in_order(claims) if c.priority >= mine.priority and c.id != mine.evicted_by)
 
 
 def why_waiting(claims: Sequence[Claim], claim_id: str, devices: Sequence[str], noun: str = "GPU") -> str:

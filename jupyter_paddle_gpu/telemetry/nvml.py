@@ -1,0 +1,86 @@
+"""The GPUs that NVIDIA's driver shows: whole ones, and the slices of those that are divided (MIG)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pynvml
+
+from jupyter_paddle_gpu.core.device import Device, DeviceKind
+
+log = logging.getLogger(__name__)
+
+# What a call may answer on a healthy machine, meaning "not here": no driver, no permission, not a MIG device.
+_ABSENT = (
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+    pynvml.NVML_ERROR_NOT_SUPPORTED,
+    pynvml.NVML_ERROR_NOT_FOUND,
+    pynvml.NVML_ERROR_INVALID_ARGUMENT,
+)
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[bool]:
+    """Open NVML for a with block and yield whether a driver answers. A driver that is broken is logged, not raised."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        if error.value not in _ABSENT:
+            log.warning("NVML does not open: %s. GPUs of this machine are not seen.", error)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def discover() -> list[Device]:
+    """Return this machine's whole GPUs and MIG slices, by their UUIDs; empty where no driver answers."""
+    with opened() as present:
+        if not present:
+            return []
+        return [device for index in range(pynvml.nvmlDeviceGetCount()) for device in _of_gpu(index)]
+
+
+def _of_gpu(index: int) -> list[Device]:
+    """Return the GPU itself, or its slices where it is divided; empty (and logged) where it does not answer."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        if _is_divided(handle):
+            return [_device(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
+        return [_device(handle, DeviceKind.GPU)]
+    except pynvml.NVMLError as error:
+        log.warning("GPU %d does not answer: %s. It is left out.", index, error)
+        return []
+
+
+def _is_divided(handle: Any) -> bool:
+    try:
+        current, _pending = pynvml.nvmlDeviceGetMigMode(handle)
+    except pynvml.NVMLError as error:
+        if error.value in _ABSENT:
+            return False
+        raise
+    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _slices(handle: Any) -> Iterator[Any]:
+    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+        except pynvml.NVMLError as error:
+            if error.value not in _ABSENT:
+                raise
+
+
+def _device(handle: Any, kind: DeviceKind) -> Device:
+    try:
+        memory_bytes: int | None = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except pynvml.NVMLError:
+        memory_bytes = None  # unknown is not zero
+    return Device(pynvml.nvmlDeviceGetUUID(handle), kind, pynvml.nvmlDeviceGetName(handle), memory_bytes)
