@@ -1,0 +1,41 @@
+"""`jupyter paddle-gpu`: each subcommand is a module of its own beside this one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from jupyter_paddle_gpu import __version__
+from jupyter_paddle_gpu.admin import ps, run
+from jupyter_paddle_gpu.core.errors import PaddleGpuError
+
+EXIT_USAGE = 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command; a subcommand's function is in ``args.call``."""
+    parser = argparse.ArgumentParser(
+        prog="jupyter paddle-gpu", description="Share the GPUs of a machine by priority; notebooks save themselves."
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (run, ps):
+        command.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand and return the exit code; an error of ours is two lines on stderr and exit code 2."""
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.call(args))
+    except PaddleGpuError as error:
+        print(f"jupyter paddle-gpu: {error.fault}", file=sys.stderr)
+        if error.next_step:
+            print(f"  {error.next_step}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""`jupyter paddle-gpu run` and `ps`, as commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement.local.book import Book
+from jupyter_paddle_gpu.placement.local.lease import HeldLease, Ticket
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    (tmp_path / "machine.json").write_text('{"gpus": ["7"]}')
+    return Book(tmp_path)
+
+
+def start(book: Book, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "jupyter_paddle_gpu.admin.app", *arguments],
+        env={**os.environ, "JUPYTER_PADDLE_GPU_BOOK": str(book.directory)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    output, errors = process.communicate(timeout=60)
+    return process.returncode, output, errors
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 30.0) -> None:
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end_s, "it did not happen"
+        time.sleep(0.02)
+
+
+def python(code: str) -> list[str]:
+    return ["--", sys.executable, "-c", code]
+
+
+def test_the_job_sees_its_gpu_and_its_exit_code_is_ours(book: Book) -> None:
+    code = "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES']); sys.exit(5)"
+    assert finish(start(book, "run", *python(code))) == (5, "7\n", "")
+    assert book.claims() == []
+
+
+def test_a_job_that_is_killed_ends_like_in_a_shell(book: Book) -> None:
+    code, _, _ = finish(start(book, "run", *python("import os; os.kill(os.getpid(), 9)")))
+    assert code == 137
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run"], "no command"),
+        (["run", "--gpus", "2", "--", "true"], "this machine has 1"),
+        (["run", "--tier", "vip", "--", "true"], "urgent, service"),
+        (["run", "--grace", "0.1s", "--", "true"], "grace"),
+    ],
+)
+def test_bad_input_is_named_with_the_next_step(book: Book, arguments: list[str], named: str) -> None:
+    code, _, errors = finish(start(book, *arguments))
+    assert code == 2
+    assert named in errors
+    assert "Traceback" not in errors
+    assert book.claims() == []
+
+
+def test_a_command_that_does_not_exist(book: Book) -> None:
+    code, _, errors = finish(start(book, "run", "--", "no-such-program"))
+    assert code == 127
+    assert "no-such-program" in errors
+
+
+def test_a_job_gives_its_gpu_to_a_higher_tier_within_its_grace(book: Book, tmp_path: Path) -> None:
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    job = start(book, "run", "--grace", "1s", *python(stubborn))
+    assert job.stdout
+    assert job.stdout.readline() == "up\n"
+    assert finish(start(book, "run", "--tier", "urgent", *python("print('urgent')")))[:2] == (0, "urgent\n")
+    code, _, errors = finish(job)
+    assert code == 137
+    assert "Evicted by" in errors
+    assert "(urgent)" in errors
+
+
+def test_a_job_that_hears_the_notice_ends_by_itself(book: Book) -> None:
+    job = start(book, "run", *python("import time; print('up', flush=True); time.sleep(60)"))
+    assert job.stdout
+    assert job.stdout.readline() == "up\n"
+    assert finish(start(book, "run", "--tier", "urgent", "--", "true"))[0] == 0
+    assert finish(job)[0] == 143
+
+
+def test_ctrl_c_while_waiting_withdraws_the_request(book: Book) -> None:
+    holder = Ticket.file(book, GpuRequest(tier="urgent"), "holder")
+    assert holder.poll()
+    job = start(book, "run", "--", "true")
+    assert job.stderr
+    said = job.stderr.readline()
+    assert "place 1" in said
+    assert "holder (urgent)" in said
+    job.send_signal(signal.SIGINT)
+    assert finish(job)[0] == 130
+    assert [claim.label for claim in book.claims()] == ["holder"]
+    holder.release()
+
+
+def test_ctrl_c_reaches_the_job(book: Book) -> None:
+    job = start(book, "run", *python("import time; print('up', flush=True); time.sleep(60)"))
+    assert job.stdout
+    assert job.stdout.readline() == "up\n"
+    job.send_signal(signal.SIGINT)
+    assert finish(job)[0] != 0
+    assert book.claims() == []
+
+
+def test_ps_shows_who_holds_and_who_waits_and_why(book: Book) -> None:
+    holder, waiter = (
+        Ticket.file(book, GpuRequest(tier="batch"), "train.py"),
+        Ticket.file(book, GpuRequest(), "训练 1.ipynb"),
+    )
+    assert holder.poll()
+    code, output, _ = finish(start(book, "ps"))
+    assert code == 0
+    assert output.startswith("0 of 1 GPU free\n")
+    assert "训练 1.ipynb" in output
+    shown = json.loads(finish(start(book, "ps", "--json"))[1])
+    assert [(row["state"], row["tier"], row["position"]) for row in shown["claims"]] == [
+        ("holds", "batch", None),
+        ("waits", "notebook", 1),
+    ]
+    assert "held by train.py (batch)" in shown["claims"][1]["why"]
+    assert shown["devices"][0]["id"] == "7"
+    urgent = Ticket.file(book, GpuRequest(tier="urgent"), "incident")
+    urgent.poll()
+    lease = HeldLease.attach(book.directory, holder.claim_id, holder.fd)
+    assert lease.eviction()
+    assert "gives up" in finish(start(book, "ps"))[1]
+    for claim in (lease, waiter, urgent):
+        claim.release()
