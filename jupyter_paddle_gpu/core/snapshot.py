@@ -27,7 +27,8 @@ class Snapshot:
 
     ``path`` is its directory; ``step`` the number of finished steps (None: no position was known); ``nbytes`` what it
     takes on disk; ``seconds`` how long the save took; ``created_s`` seconds since the Unix epoch; ``inexact`` one line
-    for each part that will not come back exactly (empty: bit for bit).
+    for each part that will not come back exactly (empty: bit for bit); ``session`` the kernel session that
+    made it (empty: none).
     """
 
     path: Path
@@ -37,6 +38,7 @@ class Snapshot:
     cause: Cause
     created_s: float
     inexact: tuple[str, ...] = ()
+    session: str = ""
 
 
 class SaveOutcome(str, Enum):
