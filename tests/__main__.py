@@ -1,0 +1,119 @@
+"""`python3 -m tests`: sets everything up in a clean clone, then runs all checks and tests.
+
+python3 -m tests                      everything
+python3 -m tests --only lint,types    some of: lint, types, imports, tests
+python3 -m tests --fix                repair what can be repaired (format, lint), then check
+python3 -m tests --python 3.12        with another interpreter (an environment of its own); "all" for each there is
+python3 -m tests -- -k queue -x       what follows goes to pytest
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from jupyter_paddle_gpu.admin import environment
+from jupyter_paddle_gpu.admin.environment import SetUpError
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = ("cpu", "demo", "test")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
+CHECKS = {
+    "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."]),
+    "types": (["mypy"],),
+    "imports": (["lint-imports", "--no-cache"],),
+    "tests": (["pytest"],),
+}
+FIXES = (["ruff", "check", "--fix", "--quiet", "."], ["ruff", "format", "--quiet", "."])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m tests", description="Set up this clone, check it and test it.")
+    parser.add_argument("--only", default=",".join(CHECKS), help=f"some of {', '.join(CHECKS)} (default: all)")
+    parser.add_argument("--fix", action="store_true", help="repair format and lint first")
+    parser.add_argument("--python", metavar="VERSION", help="another interpreter, such as 3.12, or all")
+    parser.add_argument("pytest_arguments", nargs="*", metavar="-- …", help="arguments for pytest")
+    args = parser.parse_args()
+    names = args.only.split(",")
+    if unknown := [name for name in names if name not in CHECKS]:
+        parser.error(f"there is no check {', '.join(unknown)}; choose from {', '.join(CHECKS)}")
+    if args.python:
+        return run_with_others(args.python)
+    try:
+        python = environment.ensure(ROOT, Path(sys.prefix) if in_own_environment() else ROOT / ".venv", EXTRAS)
+    except SetUpError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if args.fix:
+        for command in FIXES:
+            subprocess.run([python, "-m", *command], cwd=ROOT, check=False)
+    return run_checks(python, names, args.pytest_arguments)
+
+
+def in_own_environment() -> bool:
+    """Whether this interpreter is that of one of this clone's environments (.venv, .venv-3.12)."""
+    return Path(sys.prefix).parent == ROOT and Path(sys.prefix).name.startswith(".venv")
+
+
+def run_checks(python: Path, names: list[str], pytest_arguments: list[str]) -> int:
+    """Run each check whatever the others say; return 0 when all are green."""
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    results = []
+    for name in names:
+        for command in CHECKS[name]:
+            whole = [str(python.parent / command[0]), *command[1:], *(pytest_arguments if name == "tests" else [])]
+            print(f"\n── {' '.join([command[0], *whole[1:]])}", flush=True)
+            started_s = time.monotonic()
+            code = subprocess.run(whole, cwd=ROOT, env={**os.environ, "PATH": path}, check=False).returncode
+            results.append((" ".join(command), code, time.monotonic() - started_s))
+    print("\n── summary")
+    for command_text, code, seconds in results:
+        print(f"{'ok    ' if code == 0 else 'FAILED'}  {command_text:28} {seconds:6.1f} s")
+    return int(any(code for _, code, _ in results))
+
+
+def run_with_others(version: str) -> int:
+    """Run the tests (the other checks do not depend on it) under other interpreters, in environments of their own."""
+    versions = SUPPORTED if version == "all" else (version,)
+    found = {name: path for name in versions if (path := find_interpreter(name))}
+    for name in versions:
+        if name not in found:
+            print(f"Python {name} is not on this machine: not tested.", file=sys.stderr)
+    if not found:
+        return 2
+    codes = []
+    for name, path in found.items():
+        target = ROOT / f".venv-{name}"
+        if not target.exists():
+            subprocess.run([path, "-m", "venv", target], check=True)
+        print(f"\n══ Python {name}", flush=True)
+        codes.append(
+            subprocess.run(
+                [target / "bin" / "python", "-m", "tests", "--only", "tests", *pytest_tail()], cwd=ROOT
+            ).returncode
+        )
+    return int(any(codes))
+
+
+def pytest_tail() -> list[str]:
+    """Return ``--`` and what follows it on our own command line."""
+    return sys.argv[sys.argv.index("--") :] if "--" in sys.argv else []
+
+
+def find_interpreter(version: str) -> str | None:
+    """Return an interpreter of this version: on the PATH, or among pyenv's; None where there is none that runs."""
+    candidates = [shutil.which(f"python{version}")]
+    candidates += [str(path) for path in Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+    for candidate in candidates:
+        if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
+            return candidate
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
