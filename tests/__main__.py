@@ -21,7 +21,6 @@ from jupyter_paddle_gpu.admin import environment
 from jupyter_paddle_gpu.admin.environment import SetUpError
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("cpu", "demo", "test")
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
 CHECKS = {
     "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."]),
@@ -45,7 +44,7 @@ def main() -> int:
     if args.python:
         return run_with_others(args.python)
     try:
-        python = environment.ensure(ROOT, Path(sys.prefix) if in_own_environment() else ROOT / ".venv", EXTRAS)
+        python = environment.ensure(ROOT, Path(sys.prefix) if in_own_environment() else ROOT / ".venv")
     except SetUpError as error:
         print(error, file=sys.stderr)
         return 2

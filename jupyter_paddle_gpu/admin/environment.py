@@ -18,13 +18,14 @@ class SetUpError(Exception):
     """The environment cannot be made; the text says what to do."""
 
 
-def ensure(root: Path, environment: Path, extras: tuple[str, ...]) -> Path:
+def ensure(root: Path, environment: Path) -> Path:
     """Return the Python of ``environment``, made and filled with the project at ``root`` unless it is up to date.
 
     The project is installed in editable form, with its kernel and its server extension. Raises SetUpError.
     """
     if sys.version_info < OLDEST:
         raise SetUpError(f"Python {sys.version.split()[0]} is too old: run this with Python 3.10 or newer.")
+    extras = (paddle_extra(), "demo", "test")
     python = environment / "bin" / "python"
     wanted = _fingerprint(root, extras)
     marker = environment / _MARKER
@@ -45,11 +46,6 @@ def ensure(root: Path, environment: Path, extras: tuple[str, ...]) -> Path:
 def paddle_extra() -> str:
     """Return the extra that brings Paddle for this machine: ``gpu`` where NVIDIA's driver is loaded, else ``cpu``."""
     return "gpu" if Path("/proc/driver/nvidia/version").exists() else "cpu"
-
-
-def inside(environment: Path) -> bool:
-    """Whether this very process runs in ``environment``."""
-    return Path(sys.prefix).resolve() == environment.resolve()
 
 
 def _make(environment: Path) -> None:

@@ -1,0 +1,26 @@
+"""`jupyter paddle-gpu demo`: the whole loop before your eyes: train, be evicted, come back, end bit-equal."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "demo",
+        help="see a notebook train, be evicted and come back",
+        description="Run the first notebook in a real Jupyter server, take its GPU away in the middle, and compare "
+        "every loss with the same training never evicted.",
+    )
+    parser.add_argument("--lab", action="store_true", help="open JupyterLab on the notebook instead")
+    parser.add_argument("--evictions", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="for results (default: out)")
+    parser.set_defaults(call=call)
+
+
+def call(args: argparse.Namespace) -> int:
+    from jupyter_paddle_gpu.admin.demo import lab, story  # what they need is not always installed
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    return lab.open_lab(args.out.resolve()) if args.lab else story.tell(args.out.resolve(), args.evictions)

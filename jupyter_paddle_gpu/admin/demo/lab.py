@@ -1,0 +1,35 @@
+"""JupyterLab on the first notebook, for a person to try it by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyter_paddle_gpu.admin.demo import notebook
+from jupyter_paddle_gpu.placement.local.book import Book
+from jupyter_paddle_gpu.placement.local.where import default_book
+
+GUIDE = """
+JupyterLab opens on {name}. Run its cells. While the training cell runs, take its {noun} away from another terminal:
+
+    {command} run --tier urgent --gpus {count} -- sleep 15
+
+The cell ends with "Evicted", the kernel waits, and comes back when the urgent job is over; run the cells from the top
+again. Who holds and who waits:
+
+    {command} ps
+
+End JupyterLab with Ctrl-C.
+"""
+
+
+def open_lab(out: Path) -> int:
+    """Start JupyterLab in ``out`` and return its exit code when the person ends it."""
+    path = out / notebook.NAME
+    if not path.exists():  # what a person has changed stays
+        notebook.copy_to(out)
+    book = Book(default_book())
+    command = Path(sys.executable).parent / "jupyter-paddle-gpu"
+    print(GUIDE.format(name=path.name, noun=book.noun, count=len(book.devices()), command=command), flush=True)
+    return subprocess.call([sys.executable, "-m", "jupyterlab", str(path)], cwd=out)

@@ -1,0 +1,30 @@
+"""The first notebook, and copies of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from jupyter_paddle_gpu.core.errors import PaddleGpuError
+
+NAME = "01-train-evict-return.ipynb"
+
+
+def copy_to(directory: Path, name: str = NAME) -> Path:
+    """Copy the notebook into ``directory`` and return its path. Raises PaddleGpuError outside a clone."""
+    source = Path(__file__).resolve().parents[3] / "notebooks" / NAME
+    if not source.exists():
+        raise PaddleGpuError(f"{NAME} is not here", "Run the demo in a clone of the repository.")
+    return Path(shutil.copy(source, directory / name))
+
+
+def read(path: Path) -> Any:
+    """Return the notebook as nbformat's node."""
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]  # nbformat has no types
+
+
+def write(notebook: Any, path: Path) -> None:
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]  # nbformat has no types
