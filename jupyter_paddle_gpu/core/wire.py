@@ -7,8 +7,8 @@
     kernel ──► agent ──► server and back   Call, Answer
 
 Every connection begins with Hello. A server or observer is then told where things stand, with the same messages that
-it would have got before (KernelStarted, KernelReady, KernelExited, Noticed). A message is a hint that may be lost:
-what must survive is in the snapshot.
+it would have got before (KernelStarted, KernelReady, KernelExited, Noticed, Served). A message is a hint that may be
+lost: what must survive is in the snapshot.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def decode(line: bytes) -> Message:
         raise WireError(f"A message of {len(line)} bytes is longer than {MAX_LINE_BYTES}")
     try:
         data = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"A message is not JSON: {error}") from None
     kind = _KINDS.get(str(data.pop("kind", ""))) if isinstance(data, dict) else None
     if kind is None:
