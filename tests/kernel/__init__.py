@@ -1,0 +1,1 @@
+"""The kernel's side, with real kernels and real clients."""

@@ -1,0 +1,35 @@
+"""What the kernel's tests share."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kernel.kernels import AgentEnd, Notebook, notebook
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The directory of a notebook."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def agent() -> Iterator[AgentEnd]:
+    short = Path(tempfile.mkdtemp(prefix="pg"))  # a socket's path is short
+    end = AgentEnd(short / "a.sock")
+    yield end
+    end.close()
+    shutil.rmtree(short)
+
+
+@pytest.fixture
+def evictable(place: Path, agent: AgentEnd) -> Iterator[Notebook]:
+    """A kernel of ours with an agent."""
+    with notebook(place, agent) as opened:
+        yield opened
