@@ -1,0 +1,131 @@
+"""How a kernel and how a plain process end after their save."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from jupyter_paddle_gpu.core.errors import Evicted
+from jupyter_paddle_gpu.core.wire import EXIT_EVICTED
+from jupyter_paddle_gpu.kernel.reply import Refusal, Switchboard
+from jupyter_paddle_gpu.kernel.signals import SigtermWatch
+
+log = logging.getLogger(__name__)
+
+_BY_ITSELF_S = 0.3  # for a training to end by itself, with the user's `finally` and `with` blocks
+_HANDLERS_S = 0.5  # for the main thread to call the user's SIGTERM handlers; after that this thread calls them
+_UNWIND_S = 5.0  # for a script to end by itself, with its exit hooks
+
+Evict = Callable[[BaseException], None]
+
+
+class KernelEnding:
+    """Ends a kernel: the running cell and all that wait behind it get their answer, then the process goes."""
+
+    def __init__(self, evict: Evict, board: Switchboard | None, watch: SigtermWatch) -> None:
+        self._evict = evict
+        self._board = board
+        self._watch = watch
+        self._stopping = False
+
+    def stop_training(self, text: str) -> None:
+        self._stopping = True
+        self._evict(Evicted(text))
+
+    def finish(self, text: str, timeout_s: float) -> None:
+        where = _where_the_main_thread_is()
+        if self._board is None:
+            return
+        if self._stopping and self._board.running():
+            self._board.wait_answered(min(_BY_ITSELF_S, timeout_s / 2))
+        _flush_output()
+        told = self._board.refuse_all(Refusal("Evicted", text, (*where, f"Evicted: {text}")), timeout_s)
+        if not told:
+            log.warning("Clients could not be told within %.1f s", timeout_s)
+
+    def leave(self, timeout_s: float) -> None:
+        if self._watch.has_handlers():
+            self._call_handlers(min(_HANDLERS_S, timeout_s))
+        _end()
+
+    def end_exit(self, served: Callable[[], object]) -> None:
+        served()
+        _end()
+
+    def _call_handlers(self, timeout_s: float) -> None:
+        """Call the user's handlers where handlers run, in the main thread; here if that does not come to it."""
+        called = threading.Event()
+
+        def call() -> None:
+            self._watch.call_handlers()
+            called.set()
+
+        self._watch.run_in_main_thread(call)
+        if not called.wait(timeout_s):
+            self._watch.call_handlers()
+
+
+class ProcessEnding:
+    """Ends a script or a terminal session: its own exit hooks run, within a bound."""
+
+    def __init__(self, evict: Evict, watch: SigtermWatch) -> None:
+        self._evict = evict
+        self._watch = watch
+        self._unwinding = False  # the main thread is on its way out, with our exit code
+        self._exiting = False  # it was before, with another one
+
+    def stop_training(self, text: str) -> None:
+        self._unwinding = True
+        self._evict(SystemExit(EXIT_EVICTED))
+
+    def finish(self, text: str, timeout_s: float) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+            print(f"paddle-gpu: {text}", file=sys.stderr, flush=True)
+
+    def leave(self, timeout_s: float) -> None:
+        def end() -> None:
+            self._unwinding = True
+            self._watch.call_handlers()
+            raise SystemExit(EXIT_EVICTED)
+
+        if not self._exiting:
+            self._watch.run_in_main_thread(end)
+            time.sleep(min(_UNWIND_S, timeout_s))  # the process is gone before that if it can
+        self._watch.call_handlers()
+        _end()
+
+    def end_exit(self, served: Callable[[], object]) -> None:
+        self._exiting = True
+        served()
+        if not self._unwinding:
+            self._watch.call_handlers()
+            _end()
+
+
+def _end() -> NoReturn:
+    logging.shutdown()
+    _flush_output()
+    os._exit(EXIT_EVICTED)
+
+
+def _flush_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or replaced by the user
+            stream.flush()
+
+
+def _where_the_main_thread_is() -> tuple[str, ...]:
+    """Return the lines of the user's cell that the main thread is in, outermost first; () outside a cell."""
+    frame: Any = sys._current_frames().get(threading.main_thread().ident or 0)
+    if frame is None:
+        return ()
+    cells = f"ipykernel_{os.getpid()}"
+    lines = [entry for entry in traceback.extract_stack(frame) if cells in entry.filename]
+    return tuple(f"the cell was at line {entry.lineno}: {(entry.line or '').strip()}" for entry in lines)

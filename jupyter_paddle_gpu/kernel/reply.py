@@ -1,0 +1,270 @@
+"""Answers a kernel's unanswered requests from another thread, also while its main thread sits in C code.
+
+ipykernel 7 lets every shell request in, and every reply out, through one thread of its own, the shell channel thread.
+The switchboard stands there: it knows what is unanswered, answers it when asked, and lets no second answer out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+from jupyter_client.session import DELIM
+
+from jupyter_paddle_gpu.core.wire import CellDone, CellRunning
+
+log = logging.getLogger(__name__)
+
+_HEADER, _PARENT = 2, 3  # frames behind the delimiter and the signature
+_SETTLE_S = 0.01  # from "encoded by zmq" to "written to the socket", which happens in the same turn of its thread
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What clients are told: ``name`` and ``text`` of the error, ``traceback`` its lines for the cell that runs."""
+
+    name: str
+    text: str
+    traceback: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Request:
+    """An unanswered request: as it came (``frames``), or as the main thread has already read it (``message``)."""
+
+    header: dict[str, Any]
+    frames: list[Any] | None = None
+    identities: Any = None
+    message: dict[str, Any] | None = None
+
+
+class Switchboard:
+    """All requests and replies of one kernel's shell channel pass here; methods may be called from any thread."""
+
+    def __init__(self, kernel: Any, tell: Callable[[CellRunning | CellDone], None]) -> None:
+        self._kernel = kernel
+        self._tell = tell
+        self._told: str | None = None  # the running cell that was told last
+        self._thread = kernel.shell_channel_thread
+        self._unanswered: dict[str, _Request] = {}  # by message id, oldest first
+        self._refused: set[str] = set()
+        self._refusal: Refusal | None = None
+        self._answered = threading.Condition()
+        self._trackers: list[zmq.MessageTracker] = []
+
+    @classmethod
+    def attach(cls, kernel: Any, tell: Callable[[CellRunning | CellDone], None]) -> Switchboard | None:
+        """Put a switchboard into this kernel; to be called in its main thread.
+
+        ``tell`` is called, from whichever thread, when another cell begins to run and when none does any more. None
+        where the kernel has no shell channel thread: it is not ipykernel 7, only it can answer.
+        """
+        if getattr(kernel, "shell_channel_thread", None) is None or kernel.shell_stream is None:
+            return None
+        board = cls(kernel, tell)
+        manager = board._thread.manager  # made on first access, which must be the main thread's
+        started = getattr(kernel, "io_loop", None) is not None  # else kernel.start() registers what it finds
+        attached = threading.Event()
+
+        def attach() -> None:
+            board._stand_between(manager, started)
+            attached.set()
+
+        board._watch_cells()
+        board._thread.io_loop.add_callback(attach)
+        return board if attached.wait(5.0) else None
+
+    def running(self) -> bool:
+        """Whether a cell is running or queued."""
+        return any(request.header["msg_type"] == "execute_request" for request in list(self._unanswered.values()))
+
+    def wait_answered(self, timeout_s: float) -> bool:
+        """Wait until the kernel itself has answered everything; False after ``timeout_s``."""
+        with self._answered:
+            return self._answered.wait_for(lambda: not self._unanswered, timeout_s)
+
+    def refuse_all(self, refusal: Refusal, timeout_s: float) -> bool:
+        """Answer all that is unanswered with ``refusal``, and everything that comes from now on.
+
+        The running cell gets the error with its traceback, queued ones an error without output. Returns True when the
+        answers have left this process, False after ``timeout_s``. A second call changes nothing.
+        """
+        end = time.monotonic() + timeout_s
+        done = threading.Event()
+
+        def refuse() -> None:
+            if self._refusal is None:
+                self._refusal = refusal
+                running: set[str | None] = set()
+                for request in list(self._unanswered.values()):
+                    self._refuse(request, refusal, running)
+            self._kernel.iopub_thread.schedule(done.set)  # after everything that was published before
+
+        self._thread.io_loop.add_callback(refuse)
+        if not done.wait(timeout_s):
+            return False
+        try:
+            for tracker in self._trackers:
+                tracker.wait(max(0.0, end - time.monotonic()))
+        except zmq.NotDone:
+            return False
+        time.sleep(_SETTLE_S)
+        return True
+
+    def _watch_cells(self) -> None:
+        """Know the cell that runs now and those already queued, which came before the switchboard stood here."""
+        kernel = self._kernel
+        execute = kernel.shell_handlers["execute_request"]
+
+        async def execute_request(stream: Any, identities: Any, message: dict[str, Any]) -> None:
+            if message["header"]["msg_id"] in self._refused:
+                return
+            self._know(identities, message)
+            await execute(stream, identities, message)
+
+        kernel.shell_handlers["execute_request"] = execute_request
+        if (current := kernel.get_parent("shell")) and current["header"].get("msg_type") == "execute_request":
+            self._know(kernel._parent_ident["shell"], current)
+
+    def _know(self, identities: Any, message: dict[str, Any]) -> None:
+        header = message["header"]
+        self._unanswered.setdefault(header["msg_id"], _Request(header, identities=identities, message=message))
+        self._tell_running()
+
+    def _tell_running(self) -> None:
+        """Tell which cell runs: the oldest one, for its client's sake if this process dies without a word."""
+        cells = (item for item in list(self._unanswered.items()) if item[1].header["msg_type"] == "execute_request")
+        msg_id, request = next(cells, (None, None))
+        if msg_id == self._told:
+            return
+        self._told = msg_id
+        if request is None:
+            self._tell(CellDone())
+            return
+        identities = request.identities or _identities(request.frames or [])
+        header = json.loads(json.dumps(request.header, default=lambda date: date.isoformat()))
+        self._tell(CellRunning(header, tuple(item.hex() for item in identities), self._kernel.execution_count))
+
+    # The rest runs in the shell channel thread.
+
+    def _stand_between(self, manager: Any, started: bool) -> None:
+        kernel = self._kernel
+        forward, pass_on = kernel.shell_channel_thread_main, manager._send_on_shell_channel
+
+        async def take(frames: list[Any]) -> None:
+            if self._take(frames):
+                await forward(frames)
+
+        def let_out(frames: list[Any]) -> None:
+            if self._let_out(frames):
+                pass_on(frames)
+
+        kernel.shell_channel_thread_main = take
+        if started:
+            kernel.shell_stream.on_recv(take, copy=False)
+        manager._send_on_shell_channel = let_out  # for subshells made later
+        manager._main_to_shell_channel.on_recv(self._thread.io_loop, let_out)
+
+    def _take(self, frames: list[Any]) -> bool:
+        header = _part(frames, _HEADER)
+        if not str(header.get("msg_type", "")).endswith("_request"):
+            return self._refusal is None
+        request = _Request(header, frames)
+        if self._refusal is not None:
+            self._refuse(request, self._refusal, {header.get("subshell_id")})
+            return False
+        self._unanswered[header["msg_id"]] = request
+        self._tell_running()
+        return True
+
+    def _let_out(self, frames: list[Any]) -> bool:
+        parent = _part(frames, _PARENT).get("msg_id", "")
+        if parent in self._refused:
+            return False
+        if self._unanswered.pop(parent, None) is not None:
+            self._tell_running()
+            if not self._unanswered:
+                with self._answered:
+                    self._answered.notify_all()
+        return True
+
+    def _refuse(self, request: _Request, refusal: Refusal, running: set[str | None]) -> None:
+        header = request.header
+        self._refused.add(header["msg_id"])
+        self._unanswered.pop(header["msg_id"], None)
+        try:
+            identities, message = self._opened(request)
+        except (ValueError, TypeError) as error:
+            log.warning("A request that is not well-formed stays unanswered: %s", error)
+            return
+        is_cell, subshell = header["msg_type"] == "execute_request", header.get("subshell_id")
+        first = is_cell and subshell not in running
+        if first:
+            running.add(subshell)
+        fault = {
+            "ename": refusal.name,
+            "evalue": refusal.text if first else f"not run: {refusal.text}",
+            "traceback": list(refusal.traceback) if first else [],
+        }
+        if first and not message["content"].get("silent"):
+            self._publish("error", fault, message)
+        self._reply({"status": "error", **fault}, is_cell, identities, message)
+        self._publish("status", {"execution_state": "idle"}, message)
+
+    def _opened(self, request: _Request) -> tuple[Any, dict[str, Any]]:
+        """Return identities and message, read by hand: a Session refuses what the main thread has read already."""
+        if request.message is not None:
+            return request.identities, request.message
+        session = self._kernel.session
+        identities, rest = session.feed_identities(request.frames, copy=False)
+        signature, *parts = [bytes(frame.bytes) for frame in rest[:5]]
+        if session.auth is not None and not hmac.compare_digest(session.sign(parts), signature):
+            raise ValueError("its signature is wrong")
+        return identities, {"header": session.unpack(parts[0]), "content": session.unpack(parts[3])}
+
+    def _reply(self, content: dict[str, Any], is_cell: bool, identities: Any, message: dict[str, Any]) -> None:
+        session = self._kernel.session
+        if is_cell:
+            content |= {"execution_count": self._kernel.execution_count, "user_expressions": {}, "payload": []}
+        kind = message["header"]["msg_type"].removesuffix("_request") + "_reply"
+        reply = session.msg(kind, content, parent=message, metadata={"status": "error"})
+        self._kernel.shell_stream.send_multipart(self._tracked(session.serialize(reply, identities)), copy=False)
+
+    def _publish(self, kind: str, content: dict[str, Any], message: dict[str, Any]) -> None:
+        session, thread = self._kernel.session, self._kernel.iopub_thread
+        topic = f"kernel.{self._kernel.ident}.{kind}".encode()
+        frames = self._tracked(session.serialize(session.msg(kind, content, parent=message), topic))
+        thread.schedule(lambda: thread.socket.send_multipart(frames, copy=False))
+
+    def _tracked(self, frames: list[bytes]) -> list[Any]:
+        last = zmq.Frame(frames[-1], track=True, copy=False)
+        self._trackers.append(last.tracker)
+        return [*frames[:-1], last]
+
+
+def _identities(frames: list[Any]) -> list[bytes]:
+    parts = (getattr(frame, "bytes", frame) for frame in frames)
+    return list(itertools.takewhile(lambda part: part != DELIM, parts))
+
+
+def _part(frames: list[Any], offset: int) -> dict[str, Any]:
+    """Return the JSON part ``offset`` frames behind the delimiter; {} where there is none."""
+    for index, frame in enumerate(frames):
+        if getattr(frame, "bytes", frame) == DELIM:
+            if index + offset >= len(frames):
+                return {}
+            part = frames[index + offset]
+            try:
+                decoded = json.loads(getattr(part, "bytes", part))
+            except ValueError:
+                return {}
+            return decoded if isinstance(decoded, dict) else {}
+    return {}

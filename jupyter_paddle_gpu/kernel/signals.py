@@ -1,0 +1,148 @@
+"""Hears SIGTERM wherever the program is, and whoever replaces its handler.
+
+Python runs a handler only between two instructions of the main thread. The byte that it writes to the wakeup
+descriptor comes at once, whatever Python handler is set: a thread reads it. Handlers set below Python (paddle does it
+at its import) are noticed by that thread and replaced by Python's own again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 1.0
+_SIGACTION_BYTES = 256  # struct sigaction has 152 on 64-bit Linux; it is kept and compared as a whole
+
+Handler = Callable[[int, "FrameType | None"], Any]
+
+
+class SigtermWatch:
+    """Calls ``on_sigterm`` from a thread of its own, at least once for each SIGTERM of this process, at once.
+
+    A forked child (a data-loading worker, say) has nothing of it: its own SIGTERM ends it as before.
+    """
+
+    def __init__(self, on_sigterm: Callable[[], None]) -> None:
+        self._on_sigterm = on_sigterm
+        self._handlers: list[Handler] = []  # of the user and of libraries, oldest first
+        self._called: list[Handler] = []
+        self._main_task: Callable[[], None] | None = None
+        self._action: bytes | None = None
+        self._reader, self._writer = os.pipe()
+        self._hearing = threading.Lock()
+        for end in (self._reader, self._writer):
+            os.set_blocking(end, False)
+
+    def install(self) -> None:
+        """Begin to listen. Raises RuntimeError outside the main thread, where Python sets no handlers."""
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("signal handlers are set in the main thread")
+        self.look_again()
+        self._action = _sigaction(signal.SIGTERM)
+        # A child that gets SIGTERM before it has left us behind would write into our pipe: it waits for that.
+        os.register_at_fork(before=_block, after_in_parent=_unblock, after_in_child=self._leave_child)
+        threading.Thread(target=self._listen, name="paddle-gpu-sigterm", daemon=True).start()
+
+    def look_again(self) -> None:
+        """Set our handler again where somebody replaced it; theirs is called after the save.
+
+        Repeatable; outside the main thread it does nothing.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+        found = signal.getsignal(signal.SIGTERM)
+        if found != self._handle:
+            signal.signal(signal.SIGTERM, self._handle)
+            if callable(found) and found not in self._handlers:
+                self._handlers.append(found)
+        wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        if wakeup not in (-1, self._writer):  # an event loop's: it keeps it, our handler tells the thread
+            signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+
+    def take_back(self) -> None:
+        """Undo a replacement below Python; from any thread."""
+        if self._action is not None and _sigaction(signal.SIGTERM) != self._action:
+            _sigaction(signal.SIGTERM, self._action)
+            log.info("SIGTERM is listened to again: a library had replaced its handler")
+
+    def has_handlers(self) -> bool:
+        """Whether somebody else's handler was there before ours, or has come since."""
+        return bool(self._others())
+
+    def call_handlers(self) -> None:
+        """Call everybody else's handlers, each once. What they raise is logged: the process ends anyway."""
+        for handler in self._others():
+            self._called.append(handler)
+            try:
+                handler(signal.SIGTERM, None)
+            except SystemExit:
+                continue  # its code gives way to ours
+            except Exception:
+                log.exception("The SIGTERM handler %r failed", handler)
+
+    def _others(self) -> list[Handler]:
+        found = signal.getsignal(signal.SIGTERM)
+        later = [found] if callable(found) and found != self._handle and found not in self._handlers else []
+        return [handler for handler in [*self._handlers, *later] if handler not in self._called]
+
+    def run_in_main_thread(self, task: Callable[[], None]) -> None:
+        """Run ``task`` in the main thread at its next instruction, also out of a sleep; what it raises is raised there.
+
+        Never comes to it while the main thread stays in one C call, or where somebody else holds SIGTERM.
+        """
+        self._main_task = task
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        task, self._main_task = self._main_task, None
+        if task is not None:
+            task()
+            return
+        with contextlib.suppress(BlockingIOError):  # full of wake-ups already
+            os.write(self._writer, bytes([signal.SIGTERM]))
+
+    def _listen(self) -> None:
+        while True:
+            select.select([self._reader], [], [], LOOK_AGAIN_S)
+            self.hear()
+            self.take_back()
+
+    def hear(self) -> None:
+        """Take in what has come: the thread does it all the time, an ending main thread once more."""
+        with self._hearing, contextlib.suppress(BlockingIOError):
+            if signal.SIGTERM in os.read(self._reader, 4096) and self._main_task is None:
+                self._on_sigterm()
+
+    def _leave_child(self) -> None:
+        signal.set_wakeup_fd(-1)
+        if signal.getsignal(signal.SIGTERM) == self._handle:
+            signal.signal(signal.SIGTERM, self._handlers[-1] if self._handlers else signal.SIG_DFL)
+        _unblock()
+
+
+def _block() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+
+def _sigaction(signum: int, new: bytes | None = None) -> bytes:
+    """Return the action that the operating system has for this signal, and set ``new`` if given."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    old = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    replacement = ctypes.create_string_buffer(new, _SIGACTION_BYTES) if new is not None else None
+    if libc.sigaction(signum, replacement, old) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return old.raw
