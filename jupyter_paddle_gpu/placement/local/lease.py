@@ -106,6 +106,11 @@ class Ticket(_Held):
                     return ()
         return ()
 
+    def hand_over(self) -> None:
+        """Leave the claim to the process that has just inherited the descriptor: it keeps, and releases, it."""
+        os.close(self.fd)
+        self.fd = -1
+
     def position(self) -> int | None:
         """The 1-based place in the queue; None once devices are held."""
         return queue.position(self.book.claims(), self.claim_id)

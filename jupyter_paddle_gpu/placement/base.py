@@ -1,0 +1,116 @@
+"""The seam between a session and whatever gives it a place to run: this machine, later a cluster.
+
+A session asks with an Order, waits on a Pending, gets a Grant, and has a Placed while its agent lives. All of it is
+used from one event loop; no call blocks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jupyter_paddle_gpu.core.agentspec import SessionFiles
+from jupyter_paddle_gpu.core.device import Device
+from jupyter_paddle_gpu.core.queue import Claim
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.tiers import Tier
+from jupyter_paddle_gpu.core.wire import Message
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a session asks for. ``env`` is the kernel's whole environment; ``label`` is what other people see of the
+    session; ``lease_s`` is how long its agent keeps a kernel whose server is gone."""
+
+    session: str
+    request: GpuRequest
+    files: SessionFiles
+    label: str
+    lease_s: float
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How a request stands: 1-based ``position`` in the queue (None: it does not wait), and ``why`` in a sentence."""
+
+    position: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All devices, all live claims on them, and the tiers."""
+
+    devices: tuple[Device, ...]
+    claims: tuple[Claim, ...]
+    tiers: tuple[Tier, ...]
+
+
+class Grant(Protocol):
+    """Devices that are ours and not in use yet. Ends by ``Placement.start`` or by ``give_back``."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]: ...
+
+    def give_back(self) -> None:
+        """Return the devices. May be repeated; does nothing once an agent has them."""
+
+
+class Pending(Protocol):
+    """A request in the queue. Ends by its grant or by ``cancel``; then nothing of it is left in the queue."""
+
+    async def granted(self) -> Grant:
+        """Wait for the devices, without limit. May be awaited again after a cancellation: that gives nothing up.
+
+        Raises PlacementError where the queue is lost.
+        """
+
+    async def waiting(self) -> Waiting:
+        """Return the place in the queue and why it waits."""
+
+    async def update(self, request: GpuRequest) -> None:
+        """Change tier, grace and memory, keeping the turn within the tier. Raises RequestError."""
+
+    def cancel(self) -> None:
+        """Leave the queue at once; devices that were just granted go back. May be repeated."""
+
+
+class Placed(Protocol):
+    """An agent that runs, and the connection to it."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]: ...
+
+    async def receive(self) -> Message | None:
+        """Return the agent's next message; None once the agent has ended. Reconnects by itself."""
+
+    async def send(self, message: Message) -> None:
+        """Tell the agent. Raises AgentUnreachable where it has ended."""
+
+    async def close(self) -> None:
+        """Leave the agent to itself: its lease begins to run."""
+
+    async def wait_gone(self) -> int | None:
+        """Wait for the agent's end and return its exit code; None where only its parent would know."""
+
+
+class Placement(Protocol):
+    """Where sessions run."""
+
+    async def check(self, request: GpuRequest) -> None:
+        """Raise RequestError where ``request`` can never be met here."""
+
+    async def request(self, order: Order) -> Pending:
+        """Queue for ``order``. Raises RequestError where it can never be met, PlacementError where nobody answers."""
+
+    async def start(self, order: Order, grant: Grant) -> Placed:
+        """Start the agent on granted devices and return when it answers. Raises PlacementError; then the devices have
+        gone back."""
+
+    async def overview(self) -> Overview:
+        """Return who holds what and who waits. Raises PlacementError."""
+
+    async def adopt(self, order: Order) -> Placed | None:
+        """Return the agent that an earlier server started for this session; None where it has ended."""

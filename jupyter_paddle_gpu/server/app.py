@@ -1,0 +1,67 @@
+"""The Jupyter server extension: configuration, REST, events, and the sessions of a server that was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Dict, Float, Unicode
+
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.server.events import SessionEvents
+from jupyter_paddle_gpu.server.handlers import routes
+from jupyter_paddle_gpu.server.manager import Manager
+from jupyter_paddle_gpu.server.notebooks import NotebookMemory, bring_back
+
+ADOPTION_S = 10.0  # the server answers nobody before its kernels are back, but not for longer
+
+
+class PaddleGpuApp(ExtensionApp):
+    """Preemptible GPU kernels: they save, give way and come back."""
+
+    name = "jupyter_paddle_gpu"
+    load_other_extensions = True
+
+    lease_s = Float(
+        300.0, config=True, help="Seconds that a kernel outlives its server before it saves and gives its GPU back."
+    )
+    default_request = Dict(
+        config=True,
+        help='What a kernelspec leaves open, such as {"tier": "notebook", "grace": "60s", "memory": "16Gi"}.',
+    )
+    snapshots = Unicode("", config=True, help="Directory for snapshots; empty: beside the user's Jupyter data.")
+
+    def initialize_settings(self) -> None:
+        """Configure this process's sessions, and tell Jupyter what happens to them."""
+        manager = Manager.of_process()
+        manager.settings = dataclasses.replace(
+            manager.settings,
+            lease_s=self.lease_s,
+            default_request=GpuRequest.from_config(self.default_request),
+            snapshots=Path(self.snapshots).expanduser() if self.snapshots else None,
+            adoptable=True,
+        )
+        server: Any = self.serverapp
+        events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
+        manager.observe(events.observe)
+        NotebookMemory(server.session_manager, manager)
+        self._adopt(manager, server)
+
+    def _adopt(self, manager: Manager, server: Any) -> None:
+        records = manager.claim_orphans()
+        if not records:
+            return
+        work = bring_back(records, server.kernel_manager, server.session_manager, self.log)
+        loop: asyncio.AbstractEventLoop = server.io_loop.asyncio_loop
+        if loop.is_running():
+            server.io_loop.add_callback(lambda: work)
+        else:
+            # Before the first request: a notebook that asks for its kernel now must find it, or gives it up.
+            loop.run_until_complete(asyncio.wait({loop.create_task(work)}, timeout=ADOPTION_S))
+
+    def initialize_handlers(self) -> None:
+        """See ExtensionApp."""
+        self.handlers.extend(routes(""))

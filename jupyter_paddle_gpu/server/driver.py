@@ -1,0 +1,256 @@
+"""One session's life: queue, start the agent, attend to it, and queue again when the devices were taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
+from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.session import Event, State
+from jupyter_paddle_gpu.core.wire import (
+    EXIT_EVICTED,
+    Answer,
+    Call,
+    Change,
+    Evict,
+    Interrupt,
+    KernelExited,
+    KernelReady,
+    Message,
+    Noticed,
+    Served,
+    Start,
+    Stop,
+)
+from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
+from jupyter_paddle_gpu.server.ports import HeldPorts
+from jupyter_paddle_gpu.server.record import Launch
+from jupyter_paddle_gpu.server.session import Session
+
+QUICK_GRANT_S = 0.3  # a free device is granted within this: nobody is shown as waiting for it
+LOOK_S = 1.0  # how often a waiting session's place in the queue is read again
+# A kernel that ended by itself keeps its devices for a restart this long; Jupyter's restarter looks every 3 s.
+RESTART_PATIENCE_S = 20.0
+
+Commands = Callable[["Driver", Call], Coroutine[None, None, object]]
+
+
+class Driver:
+    """Drives one session. Runs on the manager's loop."""
+
+    def __init__(self, session: Session, placement: Placement, commands: Commands) -> None:
+        self.session = session
+        self.placement = placement
+        self.placed: Placed | None = None
+        self.pending: Pending | None = None  # in the queue without a device
+        self.ahead: Pending | None = None  # in the queue already, before the devices held are given up
+        self._commands = commands
+        self._ports = HeldPorts()
+        self._life: asyncio.Task[None] | None = None
+        self._helpers: set[asyncio.Task[object]] = set()
+        self._giving_up: asyncio.TimerHandle | None = None
+
+    async def start(self, launch: Launch) -> None:
+        """Start the kernel, or start it again: in place where an agent holds devices, else when they are granted."""
+        session = self.session
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+        if self._life is None or self._life.done():
+            session.state, session.stopping = State.REQUESTED, False
+            session.restarted(launch)
+            self._begin(None)
+            return
+        session.restarted(launch)
+        if self.placed is not None and session.state is not State.EVICTING:
+            session.move(Event.KERNEL_GONE)
+            with suppress(AgentUnreachable):  # its end is heard, and handled, in _attend
+                await self._start_kernel(self.placed)
+
+    def adopt(self, placed: Placed | None, launch: Launch) -> None:
+        """Go on with the agent of an earlier server, or with the queueing of an evicted session (None)."""
+        self.session.state = State.STARTING if placed else State.WAITING
+        self.session.restarted(launch)
+        self._begin(placed)
+
+    def _begin(self, placed: Placed | None) -> None:
+        self._life = asyncio.create_task(self._live(placed), name=f"paddle-gpu-{self.session.record.session}")
+
+    async def signal(self, signum: int) -> None:
+        """Send the kernel's processes a signal; without a kernel there is nobody to hear it."""
+        if self.placed is not None:
+            with suppress(AgentUnreachable):
+                await self.placed.send(Interrupt(signum))
+
+    async def stop(self, save_s: float) -> None:
+        """End the session. Waiting, it leaves the queue at once; running, the agent gets ``save_s`` seconds for a save,
+        which it finishes without us. May be repeated: the first one counts."""
+        if self.session.stopping:
+            return
+        self.session.stopping = True
+        self.session.files.record.unlink(missing_ok=True)
+        self._leave_queue()
+        if self.placed is not None:
+            with suppress(AgentUnreachable):
+                await self.placed.send(Stop(save_s))
+
+    async def gone(self, patience_s: float) -> bool:
+        """Wait for the session's end after ``stop``; False where it takes longer."""
+        if self._life is not None and not self._life.done():
+            await asyncio.wait({self._life}, timeout=patience_s)
+        return self._life is None or self._life.done()
+
+    async def close(self) -> None:
+        """Leave the session as it is: this process ends. The agent goes on without us for its lease."""
+        tasks = [*self._helpers, *([self._life] if self._life else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # For the commands of a user.
+
+    async def evict(self, cause: Cause) -> None:
+        """Let the agent save and end; the session then queues again, with ``ahead`` where that is set."""
+        if self.placed is not None and self.session.state is not State.EVICTING:
+            await self.placed.send(Evict(EvictionNotice(cause, self.session.record.request.grace_s)))
+
+    async def change_in_place(self, request: GpuRequest) -> None:
+        """Use another tier, grace and memory from now on."""
+        if self.pending is not None:
+            await self.pending.update(request)
+        if self.placed is not None:
+            await self.placed.send(Change(request))
+        self.session.requested(request)
+
+    def swap_pending(self, pending: Pending) -> None:
+        """Wait with ``pending`` instead of what the session has waited with."""
+        old, self.pending = self.pending, pending
+        if old is not None:
+            old.cancel()
+
+    def in_background(self, work: Coroutine[None, None, object]) -> None:
+        """Run ``work`` as a task of this session, which keeps, and cancels, it."""
+        task = asyncio.ensure_future(work)
+        self._helpers.add(task)
+        task.add_done_callback(self._helpers.discard)
+
+    async def await_grant(self, still: Callable[[], Pending | None]) -> Grant | None:
+        """Wait for the devices of ``still()``, which may change meanwhile, and show the place in the queue.
+
+        Returns None where it was cancelled for good. Raises PlacementError where the queue is lost.
+        """
+        while (pending := still()) is not None and not self.session.stopping:
+            waiter = asyncio.ensure_future(pending.granted())
+            try:
+                await asyncio.wait({waiter}, timeout=QUICK_GRANT_S)
+                while not waiter.done():
+                    self.session.waits(await pending.waiting())
+                    await asyncio.wait({waiter}, timeout=LOOK_S)
+                if still() is pending and not self.session.stopping:
+                    return waiter.result()
+            finally:
+                waiter.cancel()
+        return None
+
+    def _leave_queue(self) -> None:
+        for pending in (self.pending, self.ahead):
+            if pending is not None:
+                pending.cancel()
+        self.pending = self.ahead = self.session.wanted = None
+
+    # The life.
+
+    async def _live(self, placed: Placed | None) -> None:
+        session = self.session
+        try:
+            fresh = placed is None
+            while not session.stopping and (placed := placed or await self._place()) is not None:
+                exit_code = await self._attend(placed, fresh)
+                placed, fresh = None, True
+                if session.stopping:
+                    break
+                if not session.noticed and exit_code != EXIT_EVICTED:
+                    self._leave_queue()
+                    session.failed("The session's agent ended by itself", exit_code or 1)
+                    return
+                session.move(Event.GONE)
+            session.move(Event.STOP)
+            session.kernel_ended(0)
+        except PaddleGpuError as error:
+            self._leave_queue()
+            session.failed(str(error), 1)
+        finally:
+            self._ports.release()
+            if session.stopping:
+                session.ownership.release()
+                shutil.rmtree(session.files.directory, ignore_errors=True)
+
+    async def _place(self) -> Placed | None:
+        session = self.session
+        self._ports.hold(session.record.launch.connection)
+        session.queued(True)
+        ahead, self.ahead, session.wanted = self.ahead, None, None
+        self.pending = ahead or await self.placement.request(session.order())
+        grant = await self.await_grant(lambda: self.pending)
+        if grant is None:
+            self._leave_queue()
+            return None
+        self.pending = None
+        session.move(Event.SCHEDULED)
+        return await self.placement.start(session.order(), grant)
+
+    async def _attend(self, placed: Placed, fresh: bool) -> int | None:
+        session = self.session
+        self.placed, session.devices, session.noticed = placed, placed.devices, False
+        session.queued(False)
+        self._ports.release()
+        try:
+            with suppress(AgentUnreachable):  # then the loop below hears of its end
+                if session.stopping:
+                    await placed.send(Stop())
+                elif fresh:
+                    await self._start_kernel(placed)
+            while (message := await placed.receive()) is not None:
+                self._hear(message)
+            return await placed.wait_gone()
+        finally:
+            self.placed, session.devices = None, ()
+            await placed.close()
+
+    async def _start_kernel(self, placed: Placed) -> None:
+        launch = self.session.record.launch
+        await placed.send(Start(launch.command, launch.cwd, launch.env, launch.connection_file))
+
+    def _hear(self, message: Message) -> None:
+        session = self.session
+        match message:
+            case KernelReady() if session.state in (State.STARTING, State.RESTORING):
+                session.move(Event.KERNEL_READY)
+            case KernelExited():
+                session.kernel_exited(message)
+                self._giving_up = asyncio.get_running_loop().call_later(RESTART_PATIENCE_S, self._give_up)
+            case Noticed(notice):
+                session.notice(notice)
+            case Served():
+                session.served(message)
+            case Call():
+                self.in_background(self._answer(message))
+            case _:
+                pass  # the rest is between agent and kernel
+
+    def _give_up(self) -> None:
+        """Return the devices of a kernel that nobody starts again."""
+        if self.placed is not None:
+            self.in_background(self.placed.send(Stop()))
+
+    async def _answer(self, call: Call) -> None:
+        try:
+            answer = Answer(call.id, await self._commands(self, call))
+        except PaddleGpuError as error:
+            answer = Answer(call.id, None, error.fault, error.next_step)
+        if self.placed is not None:
+            with suppress(AgentUnreachable):
+                await self.placed.send(answer)

@@ -1,0 +1,204 @@
+"""The sessions of this process, looked after by one loop in a thread of its own: so they live under a Jupyter server
+as well as under a plain client that blocks between its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import shutil
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
+
+from jupyter_paddle_gpu.core.errors import SessionNotFound
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement.base import Overview, Placement
+from jupyter_paddle_gpu.placement.local.placement import LocalPlacement
+from jupyter_paddle_gpu.placement.local.private import make_private
+from jupyter_paddle_gpu.placement.local.where import default_book
+from jupyter_paddle_gpu.server import commands
+from jupyter_paddle_gpu.server.driver import Driver
+from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record, read_records
+from jupyter_paddle_gpu.server.session import Session
+from jupyter_paddle_gpu.server.settings import Settings
+from jupyter_paddle_gpu.server.view import SessionView
+
+T = TypeVar("T")
+REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
+CLOSE_S = 2.0
+
+
+class Manager:
+    """All sessions of this process. Its methods may be called from any thread; those that are coroutines, from any
+    event loop."""
+
+    _of_process: ClassVar[tuple[int, Manager] | None] = None
+
+    def __init__(self, settings: Settings, placement: Placement) -> None:
+        self.settings = settings
+        self._placement = placement
+        self._drivers: dict[str, Driver] = {}
+        self._to_adopt: dict[str, tuple[Record, Ownership]] = {}
+        self._observers: list[Callable[[SessionView], None]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="paddle-gpu-sessions", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def of_process(cls) -> Manager:
+        """Return the one manager of this process, made at the first call."""
+        if cls._of_process is None or cls._of_process[0] != os.getpid():
+            manager = cls(Settings.of_user(), LocalPlacement(default_book()))
+            atexit.register(manager.close)
+            cls._of_process = (os.getpid(), manager)
+        return cls._of_process[1]
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        refreshing = self._loop.create_task(self._refresh())
+        try:
+            self._loop.run_forever()
+        finally:
+            refreshing.cancel()
+            self._loop.run_until_complete(asyncio.gather(refreshing, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _refresh(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            for driver in self._drivers.values():
+                driver.session.ownership.refresh()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` on the sessions' loop and wait for it on the caller's."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        """Leave all sessions to their agents and end the loop: this process ends. May be repeated."""
+        if self._loop.is_closed() or not self._thread.is_alive():
+            return
+        leaving = asyncio.run_coroutine_threadsafe(self._leave(), self._loop)
+        with suppress(TimeoutError, asyncio.TimeoutError):
+            leaving.result(CLOSE_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_S)
+
+    async def _leave(self) -> None:
+        await asyncio.gather(*(driver.close() for driver in self._drivers.values()))
+
+    # Sessions.
+
+    async def open(self, session: str, request: GpuRequest, guarded: bool, launch: Launch) -> Driver:
+        """Make a session and begin to place it; it is started and known at once, also where it has to wait."""
+        record = Record(session, request, launch, guarded, self.settings.adoptable, lease_s=self.settings.lease_s)
+
+        async def begin() -> Driver:
+            driver = self._new_driver(record)
+            await driver.start(launch)
+            return driver
+
+        return await self.call(begin())
+
+    def _new_driver(self, record: Record, ownership: Ownership | None = None) -> Driver:
+        files = self.settings.files(record.session)
+        make_private(files.directory)
+        make_private(files.runtime)
+        if ownership is None:
+            ownership = Ownership(files)
+            ownership.take()
+        session = Session(record, self.settings, self._tell, ownership)
+        driver = self._drivers[record.session] = Driver(session, self._placement, commands.answer)
+        return driver
+
+    async def check(self, request: GpuRequest) -> None:
+        """Raise RequestError where ``request`` can never be met on this machine."""
+        await self.call(self._placement.check(request))
+
+    async def forget(self, session: str) -> None:
+        """Drop a session that was stopped from what is shown."""
+        self._drivers.pop(session, None)
+
+    def views(self) -> list[SessionView]:
+        """Return all sessions of this process as they are now."""
+        return [driver.session.view() for driver in list(self._drivers.values())]
+
+    def view(self, session: str) -> SessionView:
+        """Return one session as it is now. Raises SessionNotFound."""
+        return self._driver(session).session.view()
+
+    async def change(self, session: str, config: Mapping[str, object]) -> SessionView:
+        """Change a session's request. Raises SessionNotFound, RequestError."""
+        return await self._command(self._driver(session), lambda driver: commands.change(driver, config))
+
+    async def release(self, session: str) -> SessionView:
+        """Let a session give its GPU back. Raises SessionNotFound."""
+        return await self._command(self._driver(session), commands.release)
+
+    async def _command(self, driver: Driver, command: Callable[[Driver], Coroutine[Any, Any, None]]) -> SessionView:
+        await self.call(command(driver))
+        return driver.session.view()
+
+    async def overview(self) -> Overview:
+        """Return devices, claims and tiers of the machine."""
+        return await self.call(self._placement.overview())
+
+    def _driver(self, session: str) -> Driver:
+        try:
+            return self._drivers[session]
+        except KeyError:
+            raise SessionNotFound(
+                f"There is no session {session}", "GET /paddle-gpu/sessions lists the sessions of this server."
+            ) from None
+
+    # Observers.
+
+    def observe(self, observer: Callable[[SessionView], None]) -> None:
+        """Call ``observer`` with every change of a session, from the sessions' thread."""
+        self._observers.append(observer)
+
+    def _tell(self, view: SessionView) -> None:
+        for observer in list(self._observers):
+            observer(view)
+
+    # The sessions of a server that was killed.
+
+    def claim_orphans(self) -> list[Record]:
+        """Take over the sessions whose server is no more, and return their records. What nobody will want again is
+        removed. Meant for the start of a Jupyter server, once."""
+        make_private(self.settings.data)
+        for record in read_records(self.settings.data / "sessions"):
+            ownership = Ownership(self.settings.files(record.session))
+            age_s = ownership.age_s()
+            if record.session in self._drivers or not record.adoptable or not ownership.take():
+                continue
+            if age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
+                ownership.release()
+                shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
+            else:
+                self._to_adopt[record.session] = (record, ownership)
+        return [record for record, _ in self._to_adopt.values()]
+
+    def orphan(self, session: str) -> Record | None:
+        """Return the record of a session that this process has taken over and not gone on with yet."""
+        found = self._to_adopt.get(session)
+        return found[0] if found else None
+
+    async def adopt(self, session: str, launch: Launch) -> Driver:
+        """Go on with a session taken over: with its agent where that lives, else in the queue."""
+        record, ownership = self._to_adopt.pop(session)
+
+        async def begin() -> Driver:
+            driver = self._new_driver(record, ownership)
+            driver.adopt(await self._placement.adopt(driver.session.order()), launch)
+            return driver
+
+        return await self.call(begin())
+
+    def note_notebooks(self, session: str, notebooks: tuple[Notebook, ...]) -> None:
+        """Remember Jupyter's own sessions of a kernel, for the server that may have to come after us."""
+        driver = self._drivers.get(session)
+        if driver is not None:
+            self._loop.call_soon_threadsafe(driver.session.opened_in, notebooks)

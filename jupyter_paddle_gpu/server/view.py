@@ -1,0 +1,34 @@
+"""What is shown of a session: by REST, by events, to the kernel itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.session import State
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """A session at one moment, as JSON values once ``to_plain`` has seen it.
+
+    ``position`` and ``why`` stand while it waits; ``wanted`` is the request that a session without a GPU waits for
+    while its kernel goes on; ``detail`` is a sentence about what happened last; ``step`` and ``snapshot`` are those of
+    the last save; ``exit_code`` and ``log_tail`` are those of a kernel that ended by itself.
+    """
+
+    id: str
+    label: str
+    kernel_name: str
+    state: State
+    request: GpuRequest
+    devices: tuple[str, ...] = ()
+    device_kind: str = ""
+    position: int | None = None
+    why: str = ""
+    wanted: GpuRequest | None = None
+    detail: str = ""
+    step: int | None = None
+    snapshot: str | None = None
+    exit_code: int | None = None
+    log_tail: str = ""

@@ -1,0 +1,182 @@
+"""A session under a plain blocking client, no Jupyter server: its GPU is taken, and it comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from jupyter_client.manager import KernelManager
+
+from jupyter_paddle_gpu.core.errors import KernelStartError, RequestError
+from jupyter_paddle_gpu.core.session import State
+from jupyter_paddle_gpu.placement.local.book import Book
+from jupyter_paddle_gpu.placement.local.lease import Ticket
+from jupyter_paddle_gpu.server.manager import Manager
+from tests.server.conftest import Machine, Opened, begin, eventually, run
+
+
+@pytest.fixture(autouse=True)
+def _gpu_spec(machine: Machine) -> None:
+    machine.add_kernelspec("gpu", {"gpus": 1, "grace": "5s"})
+
+
+def state(manager: KernelManager) -> State:
+    return Manager.of_process().view(str(manager.kernel_id)).state
+
+
+def take_gpu(machine: Machine) -> Ticket:
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20), "the GPU was not given up"
+    return ticket
+
+
+def test_an_evicted_kernel_comes_back_under_its_connection(start: Callable[..., Opened], machine: Machine) -> None:
+    manager, client = start("gpu")
+    assert run(client, "import os; x = 1; print(os.environ['CUDA_VISIBLE_DEVICES'])") == "0\n"
+    ports, agent = manager.ports, machine.agents()[0].pid
+    ticket = take_gpu(machine)
+    eventually(lambda: state(manager) is State.WAITING)
+    assert manager.is_alive()
+    eventually(lambda: Manager.of_process().view(str(manager.kernel_id)).position == 1)
+    assert "urgent job" in Manager.of_process().view(str(manager.kernel_id)).why
+    ticket.release()
+    eventually(lambda: state(manager) is State.RUNNING)
+    client.wait_for_ready(timeout=30)
+    assert "not defined" in run(client, "x")
+    assert manager.ports == ports
+    assert [process.pid for process in machine.agents()] != [agent]
+
+
+def test_a_restart_keeps_the_gpu_and_the_agent(start: Callable[..., Opened], machine: Machine) -> None:
+    manager, client = start("gpu")
+    (agent,) = machine.agents()
+    ticket = machine.file("notebook")  # somebody waits for the GPU all the time
+    begin(client, "import time; time.sleep(60)")
+    manager.restart_kernel()
+    client.wait_for_ready(timeout=30)
+    assert machine.agents() == [agent]
+    assert machine.waiting() == ["notebook job"]
+    ticket.release()
+
+
+def test_a_waiting_kernel_is_started_without_an_error_and_leaves_the_queue_at_once(
+    start: Callable[..., Opened], machine: Machine
+) -> None:
+    ticket = take_gpu(machine)
+    manager, _ = start("gpu", wait=False)
+    assert machine.waiting() == ["gpu"]
+    assert manager.is_alive()
+    began_s = time.monotonic()
+    manager.shutdown_kernel()
+    assert time.monotonic() - began_s < 1
+    eventually(lambda: machine.waiting() == [], 1)
+    ticket.release()
+
+
+def test_a_waiting_kernel_delays_no_other(start: Callable[..., Opened], machine: Machine) -> None:
+    machine.add_kernelspec("free", {})
+    ticket = take_gpu(machine)
+    waiting = [start("gpu", wait=False)[0] for _ in range(8)]
+    _, client = start("free")
+    assert run(client, "print(1)") == "1\n"
+    assert [state(manager) for manager in waiting] == [State.REQUESTED] * 8
+    for manager in waiting:
+        manager.restart_kernel()  # stays in the queue
+    assert len(machine.waiting()) == 8
+    ticket.release()
+    eventually(lambda: State.RUNNING in [state(manager) for manager in waiting])
+
+
+def test_a_kernel_that_dies_at_start_shows_its_last_lines(
+    machine: Machine, managed: Callable[[str], KernelManager]
+) -> None:
+    argv = [sys.executable, "-c", "raise ImportError('no module torn')", "{connection_file}"]
+    machine.add_kernelspec("broken", {"gpus": 1}, argv)
+    with pytest.raises(KernelStartError, match="ImportError: no module torn"):
+        managed("broken").start_kernel()
+    eventually(lambda: not machine.holders() and not machine.agents())
+
+
+@pytest.mark.parametrize(
+    ("config", "fault"),
+    [
+        ({"gpus": 2}, "2 GPUs were asked for"),
+        ({"gpus": 1, "tier": "royal"}, "no tier 'royal'"),
+        ({"grace": "1d"}, "1d"),
+    ],
+)
+def test_a_request_that_can_never_be_met_is_an_error_of_the_start(
+    config: dict[str, object], fault: str, machine: Machine, managed: Callable[[str], KernelManager]
+) -> None:
+    machine.add_kernelspec("wrong", config)
+    with pytest.raises(RequestError, match=fault):
+        managed("wrong").start_kernel()
+    assert machine.waiting() == []
+
+
+def test_the_gpu_goes_back_when_its_client_is_gone(machine: Machine, managed: Callable[[str], KernelManager]) -> None:
+    manager = managed("gpu")
+    manager.start_kernel()
+    eventually(machine.holders)
+    Manager.of_process().close()  # as at the end of a process that did not shut its kernel down
+    eventually(lambda: not machine.holders(), 15)
+
+
+def test_credentials_of_the_server_do_not_reach_the_kernel(
+    start: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = ["JUPYTERHUB_API_TOKEN", "JPY_API_TOKEN", "JUPYTER_TOKEN", "CONFIGPROXY_AUTH_TOKEN"]
+    for name in secrets:
+        monkeypatch.setenv(name, "secret-value")
+    _, client = start("gpu")
+    assert run(client, f"import os; print([name for name in {secrets} if name in os.environ])") == "[]\n"
+    assert run(client, "print('secret-value' in open(f'/proc/{os.getppid()}/environ').read())") == "False\n"
+
+
+def test_a_request_is_changed_in_place_and_by_moving(start: Callable[..., Opened], machine: Machine) -> None:
+    manager, client = start("gpu")
+    sessions, session = Manager.of_process(), str(manager.kernel_id)
+    run(client, "x = 1")
+
+    def ask(**config: object) -> None:
+        asyncio.run(sessions.change(session, config))
+
+    ask(tier="urgent", grace="3s")
+    eventually(lambda: [claim.tier for claim in Book(machine.book).claims()] == ["urgent"])
+    assert run(client, "print(x)") == "1\n"
+    with pytest.raises(RequestError, match="2 GPUs"):
+        ask(gpus=2)
+    ask(gpus=0)
+    eventually(lambda: not machine.holders() and state(manager) is State.RUNNING)
+    client.wait_for_ready(timeout=30)
+    assert "not defined" in run(client, "x")
+    ticket = take_gpu(machine)
+    run(client, "x = 2")
+    ask(gpus=1)
+    eventually(lambda: sessions.view(session).position == 1)
+    assert run(client, "print(x)") == "2\n", "the kernel goes on until there is a GPU"
+    ticket.release()
+    eventually(lambda: machine.holders() == ["gpu"] and state(manager) is State.RUNNING)
+    client.wait_for_ready(timeout=30)
+    assert "not defined" in run(client, "x")
+
+
+def test_a_shutdown_leaves_the_save_its_time(start: Callable[..., Opened], machine: Machine) -> None:
+    manager, client = start("gpu")
+    saver = f"""
+import signal, time, pathlib
+def save(*_):
+    time.sleep(4)
+    pathlib.Path({str(machine.root / "saved")!r}).write_text("whole")
+    raise SystemExit
+signal.signal(signal.SIGTERM, save)
+"""
+    begin(client, saver + "time.sleep(60)")
+    began_s = time.monotonic()
+    manager.shutdown_kernel()
+    assert time.monotonic() - began_s < 4
+    assert not manager.is_alive()
+    eventually(lambda: (machine.root / "saved").exists() and not machine.agents(), 10)
