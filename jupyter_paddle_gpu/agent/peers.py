@@ -8,9 +8,8 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from jupyter_paddle_gpu.core.errors import PlacementError, WireError
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, decode, encode
@@ -24,37 +23,6 @@ MAX_SKIPPED_LINES = 16  # of one connection, which is then closed
 _UCRED = struct.Struct("3i")
 
 
-class Peer:
-    """One connection that has said Hello."""
-
-    def __init__(self, role: Role, pid: int, writer: asyncio.StreamWriter) -> None:
-        self.role = role
-        self.pid = pid
-        self._writer = writer
-
-    def __str__(self) -> str:
-        return f"{self.role.value} {self.pid}"
-
-    def send(self, message: Message) -> None:
-        """Queue a message. Never blocks, never raises: a peer that is gone or does not read is let go."""
-        transport = self._writer.transport
-        if transport.is_closing():
-            return
-        self._writer.write(encode(message))
-        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
-            logger.warning("%s does not read its messages: connection closed", self)
-            transport.abort()
-
-    def close(self) -> None:
-        """Close once everything queued is sent."""
-        self._writer.close()
-
-    async def drained(self) -> None:
-        """Return when everything queued is sent, or the peer is gone."""
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
-
-
 class Listener(Protocol):
     """Who owns the Peers. Called from the loop; must not block."""
 
@@ -63,24 +31,93 @@ class Listener(Protocol):
     def left(self, peer: Peer) -> None: ...
 
 
+class Peer(asyncio.Protocol):
+    """One connection; the listener learns of it once it has said Hello."""
+
+    role: Role | None = None  # None until Hello
+    pid = 0
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._rest = b""
+        self._skipped = 0
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __str__(self) -> str:
+        return "a connection" if self.role is None else f"{self.role.value} {self.pid}"
+
+    def send(self, message: Message) -> None:
+        """Queue a message. Never blocks, never raises: a peer that is gone or does not read is let go."""
+        if self._transport.is_closing():
+            return
+        self._transport.write(encode(message))
+        if self._transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            self._refuse("it does not read its messages")
+
+    def close(self) -> None:
+        """Close once everything queued is sent; at once where there was no Hello."""
+        self._transport.abort() if self.role is None else self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._hello_timer = asyncio.get_running_loop().call_later(HELLO_S, self._refuse, "it said nothing")
+        self._peers.opened(self)
+        connection: socket.socket = transport.get_extra_info("socket")
+        self.pid, uid, _gid = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+        if uid != os.getuid():
+            self._refuse(f"it comes from user {uid}")
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if not self._transport.is_closing():
+                self._read(line)
+        if len(self._rest) > MAX_LINE_BYTES:
+            self._refuse(f"a line is longer than {MAX_LINE_BYTES} bytes")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._hello_timer.cancel()
+        self._peers.lost(self)
+        self.gone.set_result(None)
+
+    def _read(self, line: bytes) -> None:
+        """Take one line. One that does not decode is skipped: it may be of another version of us."""
+        try:
+            message = decode(line)
+        except WireError as error:
+            logger.warning("A line of %s was skipped: %s", self, error)
+            self._skipped += 1
+            if self.role is None or self._skipped > MAX_SKIPPED_LINES:
+                self._refuse("it does not speak our language")
+            return
+        if self.role is not None:
+            self._peers.listener.heard(self, message)
+        elif isinstance(message, Hello):
+            self._hello_timer.cancel()
+            self.role = message.role
+            self.pid = self.pid or message.pid  # 0: in a namespace of processes that we do not see
+            self._peers.listener.joined(self)
+        else:
+            self._refuse(f"it began with {type(message).__name__} instead of Hello")
+
+    def _refuse(self, reason: str) -> None:
+        logger.warning("Closed %s: %s", self, reason)
+        self._transport.abort()
+
+
 class Peers:
     """All connections to one Unix socket."""
 
     def __init__(self, path: Path, listener: Listener) -> None:
         self._path = path
-        self._listener = listener
-        self._peers: list[Peer] = []
+        self.listener = listener
+        self._open: list[Peer] = []
         self._server: asyncio.Server | None = None
         self._inode = 0
-        self._closed = False
 
     def of(self, *roles: Role) -> list[Peer]:
         """Return the connected peers of these roles, the newest last."""
-        return [peer for peer in self._peers if peer.role in roles]
-
-    def tell(self, peers: Iterable[Peer], message: Message) -> None:
-        for peer in list(peers):
-            peer.send(message)
+        return [peer for peer in self._open if peer.role in roles]
 
     async def listen(self) -> None:
         """Open the socket, for our own account only. Raises PlacementError."""
@@ -95,7 +132,7 @@ class Peers:
             _remove_stale(path)
             old_mask = os.umask(0o177)
             try:
-                self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE_BYTES)
+                self._server = await asyncio.get_running_loop().create_unix_server(lambda: Peer(self), path)
             finally:
                 os.umask(old_mask)
             self._inode = path.stat().st_ino
@@ -107,38 +144,25 @@ class Peers:
 
     async def close(self, patience_s: float) -> None:
         """Close everything; what is queued for the peers gets ``patience_s`` to be read."""
-        self._closed = True
         if self._server is not None:
             self._server.close()
-        for peer in self._peers:
+        for peer in list(self._open):
             peer.close()
-        waits = [asyncio.ensure_future(peer.drained()) for peer in self._peers]
-        if waits:
-            await asyncio.wait(waits, timeout=patience_s)
+        if self._open:
+            await asyncio.wait([peer.gone for peer in self._open], timeout=patience_s)
         with contextlib.suppress(OSError):
             if self._path.stat().st_ino == self._inode:  # not the socket of an agent that came after us
                 self._path.unlink()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The life of one connection."""
-        try:
-            peer = await _introduced(reader, writer)
-        except (WireError, OSError) as error:
-            logger.warning("A connection was refused: %s", error)
-            writer.close()
-            return
-        if self._closed:
-            writer.close()
-            return
-        self._peers.append(peer)
-        self._listener.joined(peer)
-        try:
-            async for message in _messages(reader, peer):
-                self._listener.heard(peer, message)
-        finally:
-            self._peers.remove(peer)
-            peer.close()
-            self._listener.left(peer)
+    def opened(self, peer: Peer) -> None:
+        """Called by a peer when it has connected."""
+        self._open.append(peer)
+
+    def lost(self, peer: Peer) -> None:
+        """Called by a peer when its connection has ended."""
+        self._open.remove(peer)
+        if peer.role is not None:
+            self.listener.left(peer)
 
 
 def _remove_stale(path: Path) -> None:
@@ -152,57 +176,3 @@ def _remove_stale(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
     raise OSError("another agent answers there")
-
-
-def _pid_of_own_account(writer: asyncio.StreamWriter) -> int:
-    """Return who has connected. Raises WireError for another account."""
-    connection: socket.socket = writer.get_extra_info("socket")
-    pid, uid, _gid = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    if uid != os.getuid():
-        raise WireError(f"it comes from user {uid}")
-    return int(pid)
-
-
-async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Peer:
-    pid = _pid_of_own_account(writer)
-    timer = asyncio.get_running_loop().call_later(HELLO_S, writer.transport.abort)
-    try:
-        line = await _line(reader)
-    finally:
-        timer.cancel()
-    if not line:
-        raise WireError("it said nothing")
-    hello = decode(line)
-    if not isinstance(hello, Hello):
-        raise WireError(f"it began with {type(hello).__name__} instead of Hello")
-    return Peer(hello.role, pid or hello.pid, writer)  # 0: in a namespace that we do not see
-
-
-async def _messages(reader: asyncio.StreamReader, peer: Peer) -> AsyncIterator[Message]:
-    """Yield what the peer says until it leaves. A line that does not decode is skipped: it may be of a newer agent."""
-    skipped = 0
-    try:
-        while (line := await _line(reader)) and skipped <= MAX_SKIPPED_LINES:
-            message = _decoded(line, peer)
-            if message is None:
-                skipped += 1
-            else:
-                yield message
-    except (WireError, OSError) as error:
-        logger.warning("Connection of %s closed: %s", peer, error)
-
-
-def _decoded(line: bytes, peer: Peer) -> Message | None:
-    try:
-        return decode(line)
-    except WireError as error:
-        logger.warning("A line of %s was skipped: %s", peer, error)
-        return None
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Return the next line; empty at the end. Raises WireError for one that is too long."""
-    try:
-        return await reader.readline()
-    except ValueError:
-        raise WireError(f"a line is longer than {MAX_LINE_BYTES} bytes") from None
