@@ -61,3 +61,23 @@ print("deaf")
 while not os.path.exists("go"):
     time.sleep(0.01)
 """
+
+LEAVES_ORPHANS = """
+import os, subprocess, sys, time
+sleeper = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"]
+for session in (False, True):
+    print(subprocess.Popen(sleeper, start_new_session=session).pid)
+os.system("(setsid sleep 600 & echo $!)")
+time.sleep(600)
+"""
+SAYS_INTERRUPTED = """
+import time
+print("up")
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("interrupted")
+    time.sleep(600)
+"""
+PRINTS_ENVIRONMENT = "import os, time; [print(f'{k}={v}') for k, v in sorted(os.environ.items())]; time.sleep(600)"
+PRINTS_ITS_PID = "import os, time; print(os.getpid()); time.sleep(600)"
