@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+EXIT_EVICTED = 143  # 128 + SIGTERM: what Kubernetes and shells report for a process that ended on SIGTERM
+
 
 class Cause(str, Enum):
     """Why a kernel loses its GPU, or a snapshot is made. The value is what manifests and events carry."""

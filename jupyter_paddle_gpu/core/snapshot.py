@@ -47,3 +47,15 @@ class SaveOutcome(str, Enum):
     SAVED = "saved"
     NOTHING = "nothing"  # nothing to save: no training, nothing kept
     FAILED = "failed"  # the previous snapshot stays the newest
+
+
+@dataclass(frozen=True)
+class Served:
+    """The notice was answered. ``snapshot`` is the directory (None: none was made), ``step`` its finished steps,
+    ``detail`` a sentence for people."""
+
+    outcome: SaveOutcome
+    snapshot: Path | None = None
+    step: int | None = None
+    seconds: float = 0.0
+    detail: str = ""

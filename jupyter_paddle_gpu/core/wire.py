@@ -22,12 +22,12 @@ from typing import Union, get_args
 
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
 from jupyter_paddle_gpu.core.errors import WireError
+from jupyter_paddle_gpu.core.notice import EXIT_EVICTED as EXIT_EVICTED
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.core.snapshot import SaveOutcome
+from jupyter_paddle_gpu.core.snapshot import Served as Served
 
 MAX_LINE_BYTES = 1 << 20
-EXIT_EVICTED = 143  # 128 + SIGTERM: what Kubernetes and shells report for a process that ended on SIGTERM
 
 
 class Role(str, Enum):
@@ -126,18 +126,6 @@ class Notice:
 @dataclass(frozen=True)
 class Ready:
     """The extension is loaded and serves notices."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """The notice was answered. ``snapshot`` is the directory (None: none was made), ``step`` its finished steps,
-    ``detail`` a sentence for people."""
-
-    outcome: SaveOutcome
-    snapshot: Path | None = None
-    step: int | None = None
-    seconds: float = 0.0
-    detail: str = ""
 
 
 @dataclass(frozen=True)

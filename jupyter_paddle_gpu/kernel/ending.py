@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from jupyter_paddle_gpu.core.errors import Evicted
-from jupyter_paddle_gpu.core.wire import EXIT_EVICTED
+from jupyter_paddle_gpu.core.notice import EXIT_EVICTED
 from jupyter_paddle_gpu.kernel.reply import Refusal, Switchboard
 from jupyter_paddle_gpu.kernel.signals import SigtermWatch
 

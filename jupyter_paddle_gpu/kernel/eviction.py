@@ -11,8 +11,7 @@ from typing import Protocol
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
-from jupyter_paddle_gpu.core.snapshot import SaveOutcome
-from jupyter_paddle_gpu.core.wire import Served
+from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
 
 log = logging.getLogger(__name__)
 

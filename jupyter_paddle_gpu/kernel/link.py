@@ -8,11 +8,12 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, WireError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
+from jupyter_paddle_gpu.core.snapshot import Served
 from jupyter_paddle_gpu.core.wire import (
     MAX_LINE_BYTES,
     Answer,
@@ -24,7 +25,6 @@ from jupyter_paddle_gpu.core.wire import (
     Notice,
     Ready,
     Role,
-    Served,
     decode,
     encode,
 )
@@ -71,8 +71,20 @@ class Link:
         """Tell the agent that notices are served from now on."""
         self._send(Ready())
 
-    def tell(self, message: Served | CellRunning | CellDone) -> None:
-        """Say how the notice was answered, or which cell runs. An agent that is gone needs neither: logged only."""
+    def served(self, served: Served) -> None:
+        """Say how the notice was answered."""
+        self._tell(served)
+
+    def cell(self, running: tuple[Mapping[str, object], Sequence[bytes], int] | None) -> None:
+        """Say which cell runs (see reply.OnCell)."""
+        if running is None:
+            self._tell(CellDone())
+        else:
+            header, identities, count = running
+            self._tell(CellRunning(header, tuple(identity.hex() for identity in identities), count))
+
+    def _tell(self, message: Message) -> None:
+        """An agent that is gone needs no hints."""
         try:
             self._send(message)
         except AgentUnreachable as error:

@@ -19,12 +19,14 @@ from typing import Any
 import zmq
 from jupyter_client.session import DELIM
 
-from jupyter_paddle_gpu.core.wire import CellDone, CellRunning
-
 log = logging.getLogger(__name__)
 
 _HEADER, _PARENT = 2, 3  # frames behind the delimiter and the signature
 _SETTLE_S = 0.01  # from "encoded by zmq" to "written to the socket", which happens in the same turn of its thread
+
+
+# Header, ROUTER identities and number of the cell that runs now; None: none runs any more.
+OnCell = Callable[["tuple[dict[str, Any], list[bytes], int] | None"], None]
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,9 @@ class _Request:
 class Switchboard:
     """All requests and replies of one kernel's shell channel pass here; methods may be called from any thread."""
 
-    def __init__(self, kernel: Any, tell: Callable[[CellRunning | CellDone], None]) -> None:
+    def __init__(self, kernel: Any, on_cell: OnCell) -> None:
         self._kernel = kernel
-        self._tell = tell
+        self._on_cell = on_cell
         self._told: str | None = None  # the running cell that was told last
         self._thread = kernel.shell_channel_thread
         self._unanswered: dict[str, _Request] = {}  # by message id, oldest first
@@ -61,15 +63,15 @@ class Switchboard:
         self._trackers: list[zmq.MessageTracker] = []
 
     @classmethod
-    def attach(cls, kernel: Any, tell: Callable[[CellRunning | CellDone], None]) -> Switchboard | None:
+    def attach(cls, kernel: Any, on_cell: OnCell) -> Switchboard | None:
         """Put a switchboard into this kernel; to be called in its main thread.
 
-        ``tell`` is called, from whichever thread, when another cell begins to run and when none does any more. None
+        ``on_cell`` is called, from whichever thread, when another cell begins to run and when none does any more. None
         where the kernel has no shell channel thread: it is not ipykernel 7, only it can answer.
         """
         if getattr(kernel, "shell_channel_thread", None) is None or kernel.shell_stream is None:
             return None
-        board = cls(kernel, tell)
+        board = cls(kernel, on_cell)
         manager = board._thread.manager  # made on first access, which must be the main thread's
         started = getattr(kernel, "io_loop", None) is not None  # else kernel.start() registers what it finds
         attached = threading.Event()
@@ -147,11 +149,11 @@ class Switchboard:
             return
         self._told = msg_id
         if request is None:
-            self._tell(CellDone())
+            self._on_cell(None)
             return
         identities = request.identities or _identities(request.frames or [])
         header = json.loads(json.dumps(request.header, default=lambda date: date.isoformat()))
-        self._tell(CellRunning(header, tuple(item.hex() for item in identities), self._kernel.execution_count))
+        self._on_cell((header, identities, self._kernel.execution_count))
 
     # The rest runs in the shell channel thread.
 

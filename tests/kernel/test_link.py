@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
-from jupyter_paddle_gpu.core.wire import Answer, Call, CellDone, Hello, Ready, Role
+from jupyter_paddle_gpu.core.wire import Answer, Call, Hello, Ready, Role
 from jupyter_paddle_gpu.kernel.link import Link
 from tests.kernel.kernels import AgentEnd
 
@@ -84,7 +84,7 @@ def test_a_call_ends_when_the_agent_goes(link: Link, agent: AgentEnd) -> None:
         link.call("status")
     with pytest.raises(AgentUnreachable):
         link.call("status")
-    link.tell(CellDone())  # a hint: nobody minds
+    link.cell(None)  # a hint: nobody minds
 
 
 def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
