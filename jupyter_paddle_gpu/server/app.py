@@ -14,6 +14,7 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.server.events import SessionEvents
 from jupyter_paddle_gpu.server.handlers import routes
 from jupyter_paddle_gpu.server.manager import Manager
+from jupyter_paddle_gpu.server.move import Mover
 from jupyter_paddle_gpu.server.notebooks import NotebookMemory, bring_back
 
 ADOPTION_S = 10.0  # the server answers nobody before its kernels are back, but not for longer
@@ -48,6 +49,7 @@ class PaddleGpuApp(ExtensionApp):
         events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
         manager.observe(events.observe)
         NotebookMemory(server.session_manager, manager)
+        self.settings["paddle_gpu_mover"] = Mover(server.session_manager, server.kernel_manager, manager, self.log)
         self._adopt(manager, server)
 
     def _adopt(self, manager: Manager, server: Any) -> None:

@@ -84,6 +84,19 @@ class SessionHandler(PaddleGpuHandler):
         self.answer(await self.manager.release(session))
 
 
+class MoveHandler(PaddleGpuHandler):
+    @web.authenticated
+    @authorized
+    async def post(self, kernel: str) -> None:
+        """Move the notebook of a kernel that is not ours to one that is, with a request as for PATCH."""
+        body = self.get_json_body() or {}
+        if not isinstance(body, dict):
+            raise RequestError("A move needs a JSON object", 'Send for example {"gpus": 1, "grace": "60s"}.')
+        detail = await self.settings["paddle_gpu_mover"].begin(kernel, body)
+        self.set_status(202)
+        self.answer({"detail": detail})
+
+
 class QueueHandler(PaddleGpuHandler):
     @web.authenticated
     @authorized
@@ -97,5 +110,6 @@ def routes(base_url: str) -> list[tuple[str, type[PaddleGpuHandler]]]:
     return [
         (url_path_join(base_url, "paddle-gpu", "sessions"), SessionsHandler),
         (url_path_join(base_url, "paddle-gpu", "sessions", SESSION), SessionHandler),
+        (url_path_join(base_url, "paddle-gpu", "move", r"(?P<kernel>[\w-]+)"), MoveHandler),
         (url_path_join(base_url, "paddle-gpu", "queue"), QueueHandler),
     ]
