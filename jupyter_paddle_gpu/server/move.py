@@ -1,4 +1,4 @@
-"""Moving an open notebook to a kernel "Paddle GPU": Jupyter's own session change, asked for by the kernel to be left."""
+"""Moving an open notebook to a kernel "Paddle GPU": Jupyter's own session change, asked for by the kernel it leaves."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class Mover:
     async def begin(self, kernel: str, config: Mapping[str, object]) -> str:
         """Begin to move the notebook of ``kernel`` to one with this request (fields of GpuRequest.from_config), and say
         what will happen. Raises RequestError, SessionNotFound; then nothing has begun."""
-        found = [
-            model for model in await ensure_async(self._sessions.list_sessions()) if model["kernel"]["id"] == kernel
-        ]
+        models = await ensure_async(self._sessions.list_sessions())
+        found = [model for model in models if model["kernel"]["id"] == kernel]
         if not found:
             raise SessionNotFound(f"No notebook uses the kernel {kernel}", "Open the notebook in JupyterLab first.")
         request = GpuRequest.from_config({key: value for key, value in config.items() if value is not None})
@@ -45,6 +44,7 @@ class Mover:
         return "the notebook gets the kernel “Paddle GPU”; variables of this kernel do not come along"
 
     async def _move(self, session: Mapping[str, Any], old: str, config: Mapping[str, object]) -> None:
+        log = self._log
         try:
             await self._until_idle(old)
             new = await self._sessions.start_kernel_for_session(
@@ -54,9 +54,12 @@ class Mover:
             await self._sessions.update_session(session["id"], kernel_id=new)
             await ensure_async(self._kernels.shutdown_kernel(old))
         except Exception:  # a notebook that could not be moved keeps the kernel it has
-            self._log.exception("The notebook %s could not be moved to a kernel %s", session["path"], KERNEL_NAME)
+            log.exception("The notebook %s could not be moved to a kernel %s", session["path"], KERNEL_NAME)
 
     async def _until_idle(self, kernel: str) -> None:
         end_s = time.monotonic() + PATIENCE_S
-        while self._kernels.kernel_model(kernel)["execution_state"] == "busy" and time.monotonic() < end_s:
+        while self._is_busy(kernel) and time.monotonic() < end_s:  # noqa: ASYNC110  # jupyter_server tells by no event
             await asyncio.sleep(LOOK_S)
+
+    def _is_busy(self, kernel: str) -> bool:
+        return bool(self._kernels.kernel_model(kernel)["execution_state"] == "busy")

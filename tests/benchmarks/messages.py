@@ -17,7 +17,7 @@ from tests.benchmarks.table import Figure, paired, percentile, spread
 OURS, PLAIN = "paddle-gpu-provisioner", "local-provisioner"
 ROUNDS = 12
 TRIPS = 200
-OUTPUTS = 5000
+OUTPUTS = 1000
 
 
 def measure() -> list[Figure]:
