@@ -1,0 +1,156 @@
+"""Under a real Jupyter server: opened notebooks, REST, events, a server that is killed and one that comes after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+
+from tests.server.conftest import Machine, eventually, run
+from tests.server.jupyter import JupyterServer
+
+
+@pytest.fixture
+def serve(machine: Machine) -> Iterator[Callable[..., JupyterServer]]:
+    """Return a function that starts a server of this account; all are stopped at the end."""
+    machine.add_kernelspec("gpu", {"gpus": 1, "grace": "5s"})
+    machine.add_kernelspec("plain", {})
+    servers: list[JupyterServer] = []
+
+    def begin(*options: str) -> JupyterServer:
+        servers.append(JupyterServer(machine.root, f"server-{len(servers)}", *options))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def client_of(machine: Machine, kernel: str) -> BlockingKernelClient:
+    client = BlockingKernelClient()
+    client.load_connection_file(str(machine.root / "run" / f"kernel-{kernel}.json"))
+    client.start_channels()
+    client.wait_for_ready(timeout=30)
+    return client
+
+
+def seen(session: dict[str, Any]) -> tuple[str, str, str]:
+    return session["id"], session["path"], session["kernel"]["id"]
+
+
+def test_kernels_of_a_killed_server_are_taken_over(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    (machine.book / "machine.json").write_text(json.dumps({"gpus": ["0", "1"]}))
+    first = serve()
+    opened = [first.open("a.ipynb", "gpu"), first.open("训练 1.ipynb", "gpu"), first.open("c.ipynb", "plain")]
+    kernels = [session["kernel"]["id"] for session in opened]
+    for number, kernel in enumerate(kernels):
+        client = client_of(machine, kernel)
+        run(client, f"x = {number}")
+        client.stop_channels()
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20)
+    eventually(lambda: "waiting" in [first.state(kernel) for kernel in kernels])
+    evicted = next(kernel for kernel in kernels if first.state(kernel) == "waiting")
+    agents = machine.agents()
+    assert len(agents) == 2
+
+    second_while_first_lives = serve()
+    assert second_while_first_lives.ask("GET", "api/sessions") == []
+    first.kill()
+    after = serve()
+    assert sorted(map(seen, after.ask("GET", "api/sessions"))) == sorted(map(seen, opened))
+    assert second_while_first_lives.ask("GET", "api/kernels") == []
+    eventually(lambda: sorted(after.state(kernel) for kernel in kernels) == ["running", "running", "waiting"])
+    assert machine.agents() == agents, "none was started twice"
+    for number, kernel in enumerate(kernels):
+        if kernel != evicted:
+            client = client_of(machine, kernel)
+            assert run(client, "print(x)") == f"{number}\n"
+            client.stop_channels()
+    ticket.release()
+    eventually(lambda: after.state(evicted) == "running")
+    after.ask("POST", f"api/kernels/{kernels[0]}/restart")
+    assert [agent for agent in machine.agents() if agent in agents] == agents
+    after.stop()
+    eventually(lambda: not machine.agents())
+    assert serve().ask("GET", "api/sessions") == [], "what was shut down does not come back"
+
+
+def test_sessions_are_shown_changed_and_released(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    server = serve("--PaddleGpuApp.default_request={'grace': '7s'}")
+    kernel = server.open("folder.ipynb", "gpu")["kernel"]["id"]
+    (view,) = server.ask("GET", "paddle-gpu/sessions")
+    assert (view["id"], view["state"], view["devices"], view["device_kind"]) == (kernel, "running", ["0"], "GPU")
+    assert view["label"].endswith("notebooks/folder.ipynb")
+    queue = server.ask("GET", "paddle-gpu/queue")
+    assert [claim["devices"] for claim in queue["claims"]] == [["0"]]
+    changed = server.ask("PATCH", f"paddle-gpu/sessions/{kernel}", {"tier": "batch", "memory": "2Gi"})
+    assert changed["request"] == {"gpus": 1, "memory_bytes": 2 << 30, "tier": "batch", "grace_s": 5.0}
+    server.ask("DELETE", f"paddle-gpu/sessions/{kernel}")
+    eventually(lambda: not machine.holders() and server.state(kernel) == "running")
+    assert server.open("other.ipynb", "gpu")
+    last = server.ask("PATCH", f"paddle-gpu/sessions/{kernel}", {"gpus": 1})
+    assert last["state"] == "running"
+    assert last["wanted"]["gpus"] == 1
+
+
+def test_what_is_refused_says_why_and_what_to_do(serve: Callable[..., JupyterServer]) -> None:
+    server = serve()
+    kernel = server.open("a.ipynb", "gpu")["kernel"]["id"]
+    path = f"paddle-gpu/sessions/{kernel}"
+    for status, method, url, body, fault in [
+        (404, "GET", "paddle-gpu/sessions/nobody", None, "There is no session nobody"),
+        (400, "PATCH", path, {"gpus": 2}, "2 GPUs were asked for, this machine has 1"),
+        (400, "PATCH", path, {"gpus": "two"}, "'two' is not a number of GPUs"),
+        (400, "PATCH", path, {"tier": "king"}, "There is no tier 'king'"),
+        (400, "PATCH", path, {"memory": "much"}, "'much' is not a size"),
+        (400, "PATCH", path, {"grace": "2h"}, "A grace of 7200 s is outside 1 s to 3600 s"),
+        (400, "PATCH", path, {"colour": 1}, "A request has no field 'colour'"),
+        (400, "PATCH", path, [1], "A change needs a JSON object"),
+    ]:
+        code, answer = server.refused(method, url, body)
+        assert (code, answer["message"]) == (status, fault)
+        assert answer["next_step"]
+    assert server.refused("GET", "paddle-gpu/sessions", token="wrong")[0] == 403
+
+
+def test_a_kernel_that_dies_at_start_is_explained(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    import sys
+
+    argv = [sys.executable, "-c", "raise ImportError('no module torn')", "{connection_file}"]
+    machine.add_kernelspec("broken", {"gpus": 1}, argv)
+    server = serve()
+    body = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "broken"}}
+    status, answer = server.refused("POST", "api/sessions", body)
+    assert status == 500
+    assert "ImportError: no module torn" in answer["message"]
+    assert "ImportError: no module torn" in server.log
+    assert server.ask("GET", "paddle-gpu/sessions") == []
+    eventually(lambda: not machine.holders())
+
+
+def test_changes_are_events_of_jupyter(machine: Machine, serve: Callable[..., JupyterServer], tmp_path: Path) -> None:
+    config = tmp_path / "config" / "jupyter_server_config.py"
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(
+        "import logging\n"
+        f"handler = logging.FileHandler({str(tmp_path / 'events')!r})\n"
+        "c.EventLogger.handlers = [handler]\n"
+    )
+    server = serve()
+    kernel = server.open("a.ipynb", "gpu")["kernel"]["id"]
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20)
+    eventually(lambda: server.state(kernel) == "waiting" and server.ask("GET", f"paddle-gpu/sessions/{kernel}")["why"])
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    states = [event["state"] for event in events if event.get("id") == kernel]
+    assert [state for state, before in zip(states, ["", *states], strict=False) if state != before] == [
+        "starting", "running", "evicting", "waiting",
+    ]  # fmt: skip
+    assert f"notebooks/a.ipynb ({kernel}) is waiting" in server.log
+    ticket.release()
