@@ -1,0 +1,234 @@
+"""How a training is brought to stand still: at the last boundary if that is enough, else at the next one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_paddle_gpu.checkpoint import randoms
+from jupyter_paddle_gpu.checkpoint.gate import Deadline, Gate
+from jupyter_paddle_gpu.checkpoint.keep import Encoder
+from jupyter_paddle_gpu.checkpoint.kept import Kept
+from jupyter_paddle_gpu.checkpoint.loop import Boundary, Loop
+from jupyter_paddle_gpu.checkpoint.loops import LoopBook, LoopKey
+from jupyter_paddle_gpu.checkpoint.reports import Frozen
+from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
+from jupyter_paddle_gpu.core.errors import SnapshotError
+from jupyter_paddle_gpu.core.snapshot import Position
+
+NO_POSITION = "no position in the data: wrap the loader in guard.steps"
+NESTED = "a loop of guard.steps runs inside of another one's step: only the outer one has boundaries"
+_LOOK_AGAIN_S = 0.02
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What is to be composed."""
+
+    boundary: Boundary
+    inventory: Any
+    needed: set[int]
+    position: Position | None
+    current: LoopKey | None
+    inexact: tuple[str, ...]
+
+
+class Freezer:
+    """Between the training's thread, which says ``begin``, ``reach`` and ``finish``, and the thread that saves."""
+
+    def __init__(self, gate: Gate, kept: Kept, book: LoopBook) -> None:
+        self._gate = gate
+        self._kept = kept
+        self._book = book
+        self._news = threading.Condition()
+        self._wanted = False
+        self._handed = False
+        self._last: tuple[Loop, Position, int] | None = None  # the loop that ended, where, and the moves then
+        self.loop: Loop | None = None
+
+    # The training's thread
+
+    def begin(self, loop: Loop) -> None:
+        """This loop's boundaries count from now on."""
+        with self._news:
+            self.loop = loop
+
+    def reach(self, step: int, epoch: int, batch: int) -> None:
+        """The program stands between two steps. Raises when the training is to end."""
+        self._gate.check()
+        loop = self.loop
+        if loop is None:
+            return
+        copied = loop.reach(step, epoch, batch, self._wanted)
+        if self._wanted and copied:
+            self._hand_over()
+
+    def finish(self, loop: Loop, finished: bool) -> None:
+        """The loop is over: to its end, or left before."""
+        with self._news:
+            if loop.close(finished):
+                self._book.finish(loop.key)
+            if self.loop is loop:
+                self.loop = None
+                self._last = (loop, self._here(loop)[1], self._gate.moves)
+            self._news.notify_all()
+
+    def _hand_over(self) -> None:
+        with self._news:
+            if self._wanted and self._gate.hold(0.0):
+                self._wanted, self._handed = False, True
+                self._news.notify_all()
+
+    # The thread that saves
+
+    def freeze(self, patience_s: float) -> Frozen:
+        """Return the state; the caller lets the gate go. Raises SnapshotError inside of an update."""
+        if self._gate.inside():
+            raise SnapshotError(
+                "The optimizer is in the middle of its update", "Save before or after optimizer.step()."
+            )
+        taken = self._take(Deadline(patience_s))
+        try:
+            return self._compose(taken)
+        except BaseException:
+            self._gate.let_go()
+            raise
+
+    def nbytes(self) -> int:
+        """Return the bytes of what the updates move."""
+        paddle, loop = randoms.paddle_side(), self.loop
+        if paddle is None:
+            return 0
+        inventory = loop.inventory if loop is not None else None
+        return int(paddle.picture.nbytes(inventory if inventory is not None else paddle.inventory.look()))
+
+    def inexact(self) -> tuple[str, ...]:
+        """Return what is known not to be exact now."""
+        loop = self.loop
+        if loop is not None:
+            return (*loop.cursor.inexact(), *((NESTED,) if loop.nested else ()))
+        return () if self._at_end() or not self._gate.updates else (NO_POSITION,)
+
+    def _at_end(self) -> tuple[Loop, Position] | None:
+        """Return the last loop and where it ended, if nothing has moved since."""
+        if self._last is not None and self._last[2] == self._gate.moves:
+            return self._last[:2]
+        return None
+
+    def _take(self, deadline: Deadline) -> _Taken:
+        """Hold the gate and take the best state there is."""
+        loop = self.loop
+        while loop is not None and loop.running() and not loop.called_us():
+            if (boundary := self._boundary(loop, deadline)) is not None and loop.mark is not None:
+                return self._of_loop(loop, boundary, loop.mark.position)
+            if deadline.left_s() <= 0:
+                return self._cut_off(loop)
+            loop = self.loop
+        if not self._gate.hold(deadline.left_s()):
+            return self._torn()
+        if loop is None:
+            ended = self._at_end()
+            return self._interrupted(*ended) if ended and ended[0].interrupted else self._outside(ended)
+        return self._inside(loop)
+
+    def _boundary(self, loop: Loop, deadline: Deadline) -> Boundary | None:
+        """Return a boundary with the gate held: the last one, or the next one if that comes now; None: not yet."""
+        if self._gate.hold(min(_LOOK_AGAIN_S, deadline.left_s())):
+            if (boundary := loop.clean()) is not None:
+                return boundary
+            self._gate.let_go()
+        with self._news:
+            self._wanted = True
+            self._news.wait_for(lambda: self._handed or loop.closed, min(_LOOK_AGAIN_S, deadline.left_s()))
+            handed, self._handed, self._wanted = self._handed, False, False
+        if not handed:
+            return None
+        return loop.mark.boundary if loop.mark is not None else None
+
+    def _of_loop(self, loop: Loop, boundary: Boundary, position: Position, *faults: str) -> _Taken:
+        inexact = (*faults, *loop.cursor.inexact(), *((NESTED,) if loop.nested else ()))
+        return _Taken(boundary, loop.inventory, loop.needed(), position, loop.key, inexact)
+
+    def _interrupted(self, loop: Loop, position: Position) -> _Taken:
+        """The loop was left with an error: it may go on."""
+        fault = f"step {position.step} was interrupted: what it had not done yet is left out"
+        taken = self._of_loop(loop, loop.take(), position, fault)
+        loop.inventory = None
+        return taken
+
+    def _inside(self, loop: Loop) -> _Taken:
+        """The loop's own body asks."""
+        step, position = self._here(loop)
+        if not loop.called_us():
+            return self._interrupted(loop, position)
+        if (boundary := loop.clean()) is not None:
+            return self._of_loop(loop, boundary, position)
+        fault = f"saved inside of step {step}: make guard.save() the last line of the loop's body"
+        return self._of_loop(loop, loop.take(), position, fault)
+
+    def _cut_off(self, loop: Loop) -> _Taken:
+        """The patience is over and no boundary came."""
+        step, position = self._here(loop)
+        if not self._gate.hold(0.0):
+            return self._torn()
+        fault = f"step {step} was cut off: random state, statistics and schedules are those of its middle"
+        return self._of_loop(loop, loop.take(), position, fault)
+
+    def _here(self, loop: Loop) -> tuple[int, Position]:
+        """Return the number of the step that runs, and the position after it if its update is done."""
+        mark = loop.mark
+        if mark is None:
+            return 0, Position(0, 0, 0)
+        position = mark.position
+        if mark.moves != self._gate.moves:
+            position = Position(position.step + 1, position.epoch, position.batch + 1)
+        return mark.position.step, position
+
+    def _torn(self) -> _Taken:
+        raise SnapshotError(
+            "The optimizer's update has not ended in the time that was left", "The previous snapshot stays the newest."
+        )
+
+    def _outside(self, ended: tuple[Loop, Position] | None) -> _Taken:
+        """No loop runs: everything as it is now."""
+        moment, inventory, needed = None, None, set()
+        paddle = randoms.paddle_side()
+        if paddle is not None and self._gate.updates:
+            inventory = paddle.inventory.look()
+            moment = paddle.picture.take(inventory)
+            last = max((item.last for item in inventory.trained), default=0)
+            needed = {number for number, item in enumerate(inventory.trained) if item.last == last}
+        boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), moment)
+        return _Taken(boundary, inventory, needed, ended[1] if ended else None, None, self.inexact())
+
+    def _compose(self, taken: _Taken) -> Frozen:
+        boundary, kept = taken.boundary, taken.boundary.kept
+        tensors: dict[str, RawTensor] = dict(kept.tensors)
+        structure: dict[str, object] = {"version": 1, "optimizers": [], "kept": kept.data}
+        if taken.inventory is not None and boundary.moment is not None:
+            part = randoms.paddle_side().picture.compose(taken.inventory, boundary.moment, taken.needed)
+            tensors.update(part.tensors)
+            structure.update(part.structure)
+        structure["loop"] = Encoder("", tensors).encode(self._loop_structure(taken), "loop")
+        return Frozen(State(tensors, structure), taken.position, (*taken.inexact, *kept.left_out))
+
+    def _loop_structure(self, taken: _Taken) -> dict[str, Any]:
+        boundary, position = taken.boundary, taken.position
+        epoch = dict(boundary.epoch)
+        if epoch:
+            epoch["random"] = randoms.plain(epoch["random"])
+        return {
+            "done": _plain(self._book.done),
+            "current": taken.current.plain() if taken.current else None,
+            "position": [position.step, position.epoch, position.batch] if position else None,
+            "random": randoms.plain(boundary.random),
+            "epoch": epoch,
+            "loader": boundary.loader,
+            "extra": boundary.extra,
+        }
+
+
+def _plain(keys: Iterable[LoopKey]) -> list[list[object]]:
+    return [key.plain() for key in keys]

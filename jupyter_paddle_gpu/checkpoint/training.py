@@ -1,0 +1,146 @@
+"""The training of this process: watched through the gate, frozen at a safe moment, restored exactly."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jupyter_paddle_gpu.checkpoint import hooks
+from jupyter_paddle_gpu.checkpoint.gate import Gate
+from jupyter_paddle_gpu.checkpoint.reports import Frozen, RestoreReport
+from jupyter_paddle_gpu.checkpoint.state import State
+from jupyter_paddle_gpu.core.errors import SnapshotError
+
+if TYPE_CHECKING:  # what loads numpy is imported where it is first used: a kernel starts without it
+    from jupyter_paddle_gpu.checkpoint.freezing import Freezer
+    from jupyter_paddle_gpu.checkpoint.kept import Kept
+    from jupyter_paddle_gpu.checkpoint.loops import LoopBook
+    from jupyter_paddle_gpu.checkpoint.returning import Return
+
+__all__ = ["Frozen", "RestoreReport", "Training"]
+
+log = logging.getLogger(__name__)
+
+
+class Training:
+    """One per process. It sees every update after ``install``; ``say`` is given what the user should know."""
+
+    def __init__(self, say: Callable[[str], None] = log.info) -> None:
+        self.gate = Gate()
+        self.say = say
+        self.before_fit: Callable[[], None] = lambda: None
+        self._freezing = threading.Lock()
+        self._restored = False
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What the user keeps, by name."""
+        from jupyter_paddle_gpu.checkpoint.kept import Kept
+
+        return Kept()
+
+    @cached_property
+    def book(self) -> LoopBook:
+        """The loops of this process."""
+        from jupyter_paddle_gpu.checkpoint.loops import LoopBook
+
+        return LoopBook()
+
+    @cached_property
+    def _freezer(self) -> Freezer:
+        from jupyter_paddle_gpu.checkpoint.freezing import Freezer
+
+        return Freezer(self.gate, self.kept, self.book)
+
+    @cached_property
+    def _return(self) -> Return:
+        from jupyter_paddle_gpu.checkpoint.returning import Return
+
+        return Return(self.kept)
+
+    def install(self) -> None:
+        """Watch the updates of this process, now or once paddle is imported, which is not done here. Repeatable."""
+        hooks.install(self.gate)
+
+    @property
+    def updates(self) -> int:
+        """How many updates this process has made."""
+        return self.gate.updates
+
+    def has_training(self) -> bool:
+        """Whether there is anything to save beside what is kept."""
+        return self.gate.updates > 0 or self._restored or ("_freezer" in vars(self) and self._freezer.loop is not None)
+
+    def nbytes(self) -> int:
+        """Return the bytes that a snapshot would have to hold, but for the small change."""
+        return self._freezer.nbytes() if self.has_training() else 0
+
+    def keep(self, **values: object) -> None:
+        """Put these values into every snapshot from now on; see Kept.keep. Raises NotKept with the reason."""
+        self.kept.keep(values)
+
+    def inexact(self) -> tuple[str, ...]:
+        """Return a sentence for each thing that a resume would not repeat exactly, as far as it is known now."""
+        return self._freezer.inexact()
+
+    @contextmanager
+    def frozen(self, patience_s: float) -> Iterator[Frozen]:
+        """Give the state at a safe moment, waited for at most ``patience_s`` seconds; updates wait for the block's end.
+
+        May be called from any thread. ``state.tensors`` are the training's own memory: use them inside the block only.
+        When the patience runs out the state is taken as it is then, and ``inexact`` says so. Raises SnapshotError
+        inside of an update, or while another thread freezes.
+        """
+        if not self._freezing.acquire(timeout=max(0.0, patience_s)):
+            raise SnapshotError("Another save is still running", "Wait for it; its snapshot will be the newest.")
+        try:
+            frozen = self._freezer.freeze(patience_s)
+            try:
+                yield frozen
+            finally:
+                self.gate.let_go()
+        finally:
+            self._freezing.release()
+
+    def restore(self, state: State) -> RestoreReport:
+        """Put this state into the live networks, optimizers, generators and kept values.
+
+        A loop of guard.steps that begins afterwards goes on at its position. Where networks were built twice the
+        newest are used. Raises SnapshotMismatch with every difference, and nothing is loaded then; but where earlier
+        loops come first, whose network may be another one, the state waits for its loop (``waits`` in the report).
+        """
+        report = self._return.restore(state)
+        self.book.done.extend(key for key in self._return.done if key not in self.book.done)
+        self._restored = True
+        return report
+
+    def evict(self, exception: BaseException | None) -> None:
+        """Let the training end with this exception at its next update or step boundary (None: let it run)."""
+        self.gate.end(exception)
+
+    def steps(self, loader: Iterable[Any], epochs: int = 1) -> Iterator[tuple[int, Any]]:
+        """Yield ``(step, batch)``; ``step`` counts from 0 over all epochs. Each step begins at a boundary.
+
+        After a restore it begins at the saved step with the samples and the random numbers that would have come.
+        """
+        from jupyter_paddle_gpu.checkpoint.cursor import cursor_of
+        from jupyter_paddle_gpu.checkpoint.loop import Loop
+        from jupyter_paddle_gpu.checkpoint.loops import users_frame
+        from jupyter_paddle_gpu.checkpoint.steps import plainly, walk
+
+        outer = self._freezer.loop
+        frame = users_frame()
+        if outer is not None and outer.running() and outer.called_us():
+            outer.nested = True
+            yield from plainly(loader, epochs)
+            return
+        loop = Loop(self.book.key(frame), frame, cursor_of(loader), self.gate, self.kept)
+        resume = self._return.begin(loop.key)
+        if resume.skip:
+            self.say(f"the loop “{loop.key.line}” was finished before the snapshot: it is passed over")
+            return
+        yield from walk(loop, self._freezer, epochs, resume)
