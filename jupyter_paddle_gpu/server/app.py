@@ -11,6 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Dict, Float, Unicode
 
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.server.activity import KernelActivity
 from jupyter_paddle_gpu.server.events import SessionEvents
 from jupyter_paddle_gpu.server.handlers import routes
 from jupyter_paddle_gpu.server.manager import Manager
@@ -47,7 +48,9 @@ class PaddleGpuApp(ExtensionApp):
         )
         server: Any = self.serverapp
         events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
-        manager.observe(events.observe)
+        activity = KernelActivity(server.kernel_manager, server.io_loop.add_callback)
+        for observer in (events.observe, activity.observe):
+            manager.observe(observer)
         NotebookMemory(server.session_manager, manager)
         self.settings["paddle_gpu_mover"] = Mover(server.session_manager, server.kernel_manager, manager, self.log)
         self._adopt(manager, server)

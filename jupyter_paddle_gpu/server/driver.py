@@ -7,25 +7,11 @@ import shutil
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
+from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
-from jupyter_paddle_gpu.core.wire import (
-    EXIT_EVICTED,
-    Answer,
-    Call,
-    Change,
-    Evict,
-    Interrupt,
-    KernelExited,
-    KernelReady,
-    Message,
-    Noticed,
-    Served,
-    Start,
-    Stop,
-)
 from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
@@ -36,7 +22,7 @@ LOOK_S = 1.0  # how often a waiting session's place in the queue is read again
 # A kernel that ended by itself keeps its devices for a restart this long; Jupyter's restarter looks every 3 s.
 RESTART_PATIENCE_S = 20.0
 
-Commands = Callable[["Driver", Call], Coroutine[None, None, object]]
+Commands = Callable[["Driver", wire.Call], Coroutine[None, None, object]]
 
 
 class Driver:
@@ -83,7 +69,7 @@ class Driver:
         """Send the kernel's processes a signal; without a kernel there is nobody to hear it."""
         if self.placed is not None:
             with suppress(AgentUnreachable):
-                await self.placed.send(Interrupt(signum))
+                await self.placed.send(wire.Interrupt(signum))
 
     async def stop(self, save_s: float) -> None:
         """End the session. Waiting, it leaves the queue at once; running, the agent gets ``save_s`` seconds for a save,
@@ -95,7 +81,7 @@ class Driver:
         self._leave_queue()
         if self.placed is not None:
             with suppress(AgentUnreachable):
-                await self.placed.send(Stop(save_s))
+                await self.placed.send(wire.Stop(save_s))
 
     async def gone(self, patience_s: float) -> bool:
         """Wait for the session's end after ``stop``; False where it takes longer."""
@@ -115,14 +101,14 @@ class Driver:
     async def evict(self, cause: Cause) -> None:
         """Let the agent save and end; the session then queues again, with ``ahead`` where that is set."""
         if self.placed is not None and self.session.state is not State.EVICTING:
-            await self.placed.send(Evict(EvictionNotice(cause, self.session.record.request.grace_s)))
+            await self.placed.send(wire.Evict(EvictionNotice(cause, self.session.record.request.grace_s)))
 
     async def change_in_place(self, request: GpuRequest) -> None:
         """Use another tier, grace and memory from now on."""
         if self.pending is not None:
             await self.pending.update(request)
         if self.placed is not None:
-            await self.placed.send(Change(request))
+            await self.placed.send(wire.Change(request))
         self.session.requested(request)
 
     def swap_pending(self, pending: Pending) -> None:
@@ -172,7 +158,7 @@ class Driver:
                 placed, fresh = None, True
                 if session.stopping:
                     break
-                if not session.noticed and exit_code != EXIT_EVICTED:
+                if not session.noticed and exit_code != wire.EXIT_EVICTED:
                     self._leave_queue()
                     session.failed("The session's agent ended by itself", exit_code or 1)
                     return
@@ -210,8 +196,11 @@ class Driver:
         try:
             with suppress(AgentUnreachable):  # then the loop below hears of its end
                 if session.stopping:
-                    await placed.send(Stop())
+                    await placed.send(wire.Stop())
+                elif self.ahead is not None and session.wanted is None:
+                    await self.evict(Cause.CHANGED)  # other devices were asked for while the agent started
                 elif fresh:
+                    await placed.send(wire.Change(session.record.request))  # the same
                     await self._start_kernel(placed)
             while (message := await placed.receive()) is not None:
                 self._hear(message)
@@ -222,21 +211,21 @@ class Driver:
 
     async def _start_kernel(self, placed: Placed) -> None:
         launch = self.session.record.launch
-        await placed.send(Start(launch.command, launch.cwd, launch.env, launch.connection_file))
+        await placed.send(wire.Start(launch.command, launch.cwd, launch.env, launch.connection_file))
 
-    def _hear(self, message: Message) -> None:
+    def _hear(self, message: wire.Message) -> None:
         session = self.session
         match message:
-            case KernelReady() if session.state in (State.STARTING, State.RESTORING):
+            case wire.KernelReady() if session.state in (State.STARTING, State.RESTORING):
                 session.move(Event.KERNEL_READY)
-            case KernelExited():
+            case wire.KernelExited():
                 session.kernel_exited(message)
                 self._giving_up = asyncio.get_running_loop().call_later(RESTART_PATIENCE_S, self._give_up)
-            case Noticed(notice):
+            case wire.Noticed(notice):
                 session.notice(notice)
-            case Served():
+            case wire.Served():
                 session.served(message)
-            case Call():
+            case wire.Call():
                 self.in_background(self._answer(message))
             case _:
                 pass  # the rest is between agent and kernel
@@ -244,13 +233,13 @@ class Driver:
     def _give_up(self) -> None:
         """Return the devices of a kernel that nobody starts again."""
         if self.placed is not None:
-            self.in_background(self.placed.send(Stop()))
+            self.in_background(self.placed.send(wire.Stop()))
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: wire.Call) -> None:
         try:
-            answer = Answer(call.id, await self._commands(self, call))
+            answer = wire.Answer(call.id, await self._commands(self, call))
         except PaddleGpuError as error:
-            answer = Answer(call.id, None, error.fault, error.next_step)
+            answer = wire.Answer(call.id, None, error.fault, error.next_step)
         if self.placed is not None:
             with suppress(AgentUnreachable):
                 await self.placed.send(answer)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import os
 import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from jupyter_paddle_gpu.core.errors import SessionNotFound
@@ -28,6 +30,7 @@ from jupyter_paddle_gpu.server.view import SessionView
 T = TypeVar("T")
 REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
 CLOSE_S = 2.0
+SWEEP_S = 2 * 3600.0  # the longest grace is an hour
 
 
 class Manager:
@@ -81,7 +84,7 @@ class Manager:
         if self._loop.is_closed() or not self._thread.is_alive():
             return
         leaving = asyncio.run_coroutine_threadsafe(self._leave(), self._loop)
-        with suppress(TimeoutError, asyncio.TimeoutError):
+        with suppress(concurrent.futures.TimeoutError):
             leaving.result(CLOSE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_S)
@@ -179,7 +182,17 @@ class Manager:
                 shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
             else:
                 self._to_adopt[record.session] = (record, ownership)
+        for directory in (self.settings.data / "sessions").glob("*"):
+            self._sweep(directory)
         return [record for record, _ in self._to_adopt.values()]
+
+    def _sweep(self, directory: Path) -> None:
+        """Remove what an agent left that had still to save when its server ended."""
+        files = self.settings.files(directory.name)
+        ownership = Ownership(files)
+        if not files.record.exists() and ownership.age_s() > SWEEP_S and ownership.take():
+            ownership.release()
+            shutil.rmtree(directory, ignore_errors=True)
 
     def orphan(self, session: str) -> Record | None:
         """Return the record of a session that this process has taken over and not gone on with yet."""

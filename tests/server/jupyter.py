@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,11 +12,47 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 from pathlib import Path
 from typing import Any
 
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
 TOKEN = "test-token"
 BASE_URL = "/user/ada/"
+
+
+class NotebookSocket:
+    """A browser's websocket to a kernel."""
+
+    def __init__(self, connection: WebSocketClientConnection) -> None:
+        self._connection = connection
+        self.close = connection.close
+
+    async def run(self, code: str, patience_s: float = 30.0) -> str:
+        """Run a cell; return what it printed, or the message of its error."""
+        header = {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": "execute_request",
+            "version": "5.3",
+            "username": "",
+            "session": "s",
+        }
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False, "stop_on_error": True}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
+        await self._connection.write_message(json.dumps(message))
+        return await asyncio.wait_for(self._output(header["msg_id"]), patience_s)
+
+    async def _output(self, request: str) -> str:
+        printed, replied, idle = "", False, False
+        while not (replied and idle):
+            message = json.loads(await self._connection.read_message() or "{}")
+            content, kind = message["content"], message["header"]["msg_type"]
+            if message["parent_header"].get("msg_id") == request:
+                printed += content.get("text") or (content["evalue"] if kind == "error" else "")
+                replied = replied or kind == "execute_reply"
+                idle = idle or content.get("execution_state") == "idle"
+        return printed
 
 
 class JupyterServer:
@@ -80,6 +117,15 @@ class JupyterServer:
     def state(self, kernel: str) -> str:
         """Return the state of our session of a kernel."""
         return str(self.ask("GET", f"paddle-gpu/sessions/{kernel}")["state"])
+
+    def activity(self, kernel: str) -> str:
+        """Return what Jupyter says of a kernel: idle, busy, starting."""
+        return str(self.ask("GET", f"api/kernels/{kernel}")["execution_state"])
+
+    async def connect(self, kernel: str) -> NotebookSocket:
+        """Open the websocket of a notebook."""
+        url = f"ws://{self.base}api/kernels/{kernel}/channels?token={TOKEN}"
+        return NotebookSocket(await websocket_connect(url))
 
     def kill(self) -> None:
         """End it as a crash does."""

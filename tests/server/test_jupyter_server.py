@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from tests.server.conftest import Machine, eventually, run
+from tests.server.conftest import Machine, begin, eventually, run
 from tests.server.jupyter import JupyterServer
 
 
@@ -81,6 +83,48 @@ def test_kernels_of_a_killed_server_are_taken_over(machine: Machine, serve: Call
     assert serve().ask("GET", "api/sessions") == [], "what was shut down does not come back"
 
 
+def test_an_open_notebook_survives_the_eviction_of_its_kernel(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    server = serve()
+    kernel = server.open("a.ipynb", "gpu")["kernel"]["id"]
+
+    async def use() -> None:
+        socket = await server.connect(kernel)
+        assert await socket.run("x = 1; print(x)") == "1\n"
+        ticket = machine.file()
+        assert await asyncio.to_thread(ticket.wait, None, 20)
+        await asyncio.to_thread(eventually, lambda: server.state(kernel) == "waiting")
+        await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "starting")
+        ticket.release()
+        await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "idle")
+        assert server.state(kernel) == "running"
+        assert "not defined" in await socket.run("x")
+        socket.close()
+
+    asyncio.run(use())
+
+
+def test_a_save_goes_on_when_the_server_ends(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    machine.add_kernelspec("patient", {"gpus": 1, "grace": "20s"})
+    server = serve()
+    kernel = server.open("a.ipynb", "patient")["kernel"]["id"]
+    client = client_of(machine, kernel)
+    saved = machine.root / "saved"
+    begin(
+        client,
+        "import signal, time, pathlib\n"
+        f"def save(*_):\n    time.sleep(8); pathlib.Path({str(saved)!r}).write_text('whole'); raise SystemExit\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "time.sleep(60)",
+    )
+    server.stop()
+    client.stop_channels()
+    assert not saved.exists()
+    eventually(saved.exists, 15)
+    eventually(lambda: not machine.agents() and not machine.holders())
+
+
 def test_sessions_are_shown_changed_and_released(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
     server = serve("--PaddleGpuApp.default_request={'grace': '7s'}")
     kernel = server.open("folder.ipynb", "gpu")["kernel"]["id"]
@@ -120,8 +164,6 @@ def test_what_is_refused_says_why_and_what_to_do(serve: Callable[..., JupyterSer
 
 
 def test_a_kernel_that_dies_at_start_is_explained(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
-    import sys
-
     argv = [sys.executable, "-c", "raise ImportError('no module torn')", "{connection_file}"]
     machine.add_kernelspec("broken", {"gpus": 1}, argv)
     server = serve()
