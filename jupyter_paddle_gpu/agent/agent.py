@@ -12,6 +12,7 @@ from jupyter_paddle_gpu.agent.calls import NO_SERVER, NO_SERVER_STEP, CallRelay
 from jupyter_paddle_gpu.agent.evictor import Evictor
 from jupyter_paddle_gpu.agent.keeper import Keeper
 from jupyter_paddle_gpu.agent.kernel_life import KernelLife
+from jupyter_paddle_gpu.agent.lastword import RunningCell
 from jupyter_paddle_gpu.agent.lease_watch import Lease, LeaseWatch
 from jupyter_paddle_gpu.agent.peers import Peer, Peers
 from jupyter_paddle_gpu.core import wire
@@ -37,6 +38,7 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self._peers = Peers(spec.socket, self)
         self._calls = CallRelay()
+        self._cell = RunningCell()
         self._kernel = KernelLife(kernel_environment(spec, os.environ), spec.kernel_log, keeper, self)
         self._evictor = Evictor(self._kernel, self.kernel_says)
         self._lease = None if lease is None else LeaseWatch(lease, self._lease_lost)
@@ -60,6 +62,7 @@ class Agent:
             self._keeper.close()
             if self._lease is not None:
                 self._lease.release()
+            await self._say_last_word()
             await self._peers.close(LAST_MESSAGES_S)
         return self._exit_code
 
@@ -95,6 +98,8 @@ class Agent:
             self._evictor.ready(peer)
         elif peer.role is Role.KERNEL and isinstance(message, wire.Served):
             self._evictor.served(peer, message)
+        elif peer.role is Role.KERNEL and isinstance(message, (wire.CellRunning, wire.CellDone)):
+            self._cell.heard(message)
         elif peer.role is Role.KERNEL and isinstance(message, wire.Call):
             self._relay(peer, message)
         else:
@@ -102,6 +107,8 @@ class Agent:
 
     def kernel_says(self, message: Message) -> None:
         """See kernel_life.KernelListener."""
+        if isinstance(message, wire.KernelStarted):
+            self._cell.forget()
         for peer in self._peers.of(Role.SERVER, Role.OBSERVER):
             peer.send(message)
 
@@ -158,6 +165,15 @@ class Agent:
     def _lease_lost(self, notice: EvictionNotice) -> None:
         """Called in the lease's thread."""
         self._loop.call_soon_threadsafe(self._evictor.notice, notice)
+
+    async def _say_last_word(self) -> None:
+        """Answer the cell of a kernel that could not; an end that the user asked for needs no answer."""
+        eviction, process = self._evictor.eviction, self._kernel.process
+        if eviction is None or eviction.notice.cause is Cause.SHUTDOWN or process is None:
+            return
+        if process.start.connection_file is not None:
+            arguments = process.start.connection_file, eviction.notice, self._evictor.answer
+            await asyncio.to_thread(self._cell.say_last_word, *arguments)
 
     def _count_down_to_server_gone(self) -> None:
         notice = EvictionNotice(Cause.SERVER_GONE, self._request.grace_s)
