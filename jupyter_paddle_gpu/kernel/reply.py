@@ -119,6 +119,7 @@ class Switchboard:
         except zmq.NotDone:
             return False
         time.sleep(_SETTLE_S)
+        self._on_cell(None)  # answered: nobody needs to do it in our place
         return True
 
     def _watch_cells(self) -> None:
