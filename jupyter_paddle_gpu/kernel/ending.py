@@ -23,7 +23,7 @@ _BY_ITSELF_S = 0.3  # for a training to end by itself, with the user's `finally`
 _HANDLERS_S = 0.5  # for the main thread to call the user's SIGTERM handlers; after that this thread calls them
 _UNWIND_S = 5.0  # for a script to end by itself, with its exit hooks
 
-Evict = Callable[[BaseException], None]
+Evict = Callable[["BaseException | None"], None]
 
 
 class KernelEnding:
@@ -33,22 +33,29 @@ class KernelEnding:
         self._evict = evict
         self._board = board
         self._watch = watch
-        self._stopping = False
+        self._raised: Evicted | None = None
 
     def stop_training(self, text: str) -> None:
-        self._stopping = True
-        self._evict(Evicted(text))
+        self._raised = Evicted(text)
+        self._evict(self._raised)
 
     def finish(self, text: str, timeout_s: float) -> None:
         where = _where_the_main_thread_is()
         if self._board is None:
             return
-        if self._stopping and self._board.running():
-            self._board.wait_answered(min(_BY_ITSELF_S, timeout_s / 2))
+        if self._raised is not None and self._board.running():
+            self._wait_for_training(self._raised, self._board, timeout_s / 2)
         _flush_output()
         told = self._board.refuse_all(Refusal("Evicted", text, (*where, f"Evicted: {text}")), timeout_s)
         if not told:
             log.warning("Clients could not be told within %.1f s", timeout_s)
+
+    def _wait_for_training(self, raised: Evicted, board: Switchboard, timeout_s: float) -> None:
+        """Let the training end its cell by itself; once it has begun to, it gets the time: a cell has one answer."""
+        if not board.wait_answered(min(_BY_ITSELF_S, timeout_s)):
+            self._evict(None)
+            if raised.__traceback__ is not None:
+                board.wait_answered(timeout_s)
 
     def leave(self, timeout_s: float) -> None:
         if self._watch.has_handlers():

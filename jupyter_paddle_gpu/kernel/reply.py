@@ -6,8 +6,6 @@ The switchboard stands there: it knows what is unanswered, answers it when asked
 
 from __future__ import annotations
 
-import hmac
-import itertools
 import json
 import logging
 import threading
@@ -17,16 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import zmq
-from jupyter_client.session import DELIM
+
+from jupyter_paddle_gpu.kernel.frames import HEADER, PARENT, Request, identities_of, part_of
+from jupyter_paddle_gpu.kernel.queued import queued_messages
 
 log = logging.getLogger(__name__)
 
-_HEADER, _PARENT = 2, 3  # frames behind the delimiter and the signature
 _SETTLE_S = 0.01  # from "encoded by zmq" to "written to the socket", which happens in the same turn of its thread
 
 
-# Header, ROUTER identities and number of the cell that runs now; None: none runs any more.
-OnCell = Callable[["tuple[dict[str, Any], list[bytes], int] | None"], None]
+RunningCell = tuple[dict[str, Any], list[bytes], int]  # header, ROUTER identities and number of the cell that runs now
+OnCell = Callable[["RunningCell | None"], None]
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,6 @@ class Refusal:
     traceback: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Request:
-    """An unanswered request: as it came (``frames``), or as the main thread has already read it (``message``)."""
-
-    header: dict[str, Any]
-    frames: list[Any] | None = None
-    identities: Any = None
-    message: dict[str, Any] | None = None
-
-
 class Switchboard:
     """All requests and replies of one kernel's shell channel pass here; methods may be called from any thread."""
 
@@ -56,7 +45,7 @@ class Switchboard:
         self._on_cell = on_cell
         self._told: str | None = None  # the running cell that was told last
         self._thread = kernel.shell_channel_thread
-        self._unanswered: dict[str, _Request] = {}  # by message id, oldest first
+        self._unanswered: dict[str, Request] = {}  # by message id, oldest first
         self._refused: set[str] = set()
         self._refusal: Refusal | None = None
         self._answered = threading.Condition()
@@ -78,6 +67,8 @@ class Switchboard:
 
         def attach() -> None:
             board._stand_between(manager, started)
+            for frames in queued_messages(kernel):
+                board._take(frames)
             attached.set()
 
         board._watch_cells()
@@ -119,7 +110,7 @@ class Switchboard:
         except zmq.NotDone:
             return False
         time.sleep(_SETTLE_S)
-        self._on_cell(None)  # answered: nobody needs to do it in our place
+        self._on_cell(None)
         return True
 
     def _watch_cells(self) -> None:
@@ -139,7 +130,7 @@ class Switchboard:
 
     def _know(self, identities: Any, message: dict[str, Any]) -> None:
         header = message["header"]
-        self._unanswered.setdefault(header["msg_id"], _Request(header, identities=identities, message=message))
+        self._unanswered.setdefault(header["msg_id"], Request(header, identities=identities, message=message))
         self._tell_running()
 
     def _tell_running(self) -> None:
@@ -152,7 +143,7 @@ class Switchboard:
         if request is None:
             self._on_cell(None)
             return
-        identities = request.identities or _identities(request.frames or [])
+        identities = request.identities or identities_of(request.frames or [])
         header = json.loads(json.dumps(request.header, default=lambda date: date.isoformat()))
         self._on_cell((header, identities, self._kernel.execution_count))
 
@@ -177,19 +168,19 @@ class Switchboard:
         manager._main_to_shell_channel.on_recv(self._thread.io_loop, let_out)
 
     def _take(self, frames: list[Any]) -> bool:
-        header = _part(frames, _HEADER)
+        header = part_of(frames, HEADER)
         if not str(header.get("msg_type", "")).endswith("_request"):
             return self._refusal is None
-        request = _Request(header, frames)
+        request = Request(header, frames)
         if self._refusal is not None:
             self._refuse(request, self._refusal, {header.get("subshell_id")})
             return False
-        self._unanswered[header["msg_id"]] = request
+        self._unanswered.setdefault(header["msg_id"], request)
         self._tell_running()
         return True
 
     def _let_out(self, frames: list[Any]) -> bool:
-        parent = _part(frames, _PARENT).get("msg_id", "")
+        parent = part_of(frames, PARENT).get("msg_id", "")
         if parent in self._refused:
             return False
         if self._unanswered.pop(parent, None) is not None:
@@ -199,12 +190,12 @@ class Switchboard:
                     self._answered.notify_all()
         return True
 
-    def _refuse(self, request: _Request, refusal: Refusal, running: set[str | None]) -> None:
+    def _refuse(self, request: Request, refusal: Refusal, running: set[str | None]) -> None:
         header = request.header
         self._refused.add(header["msg_id"])
         self._unanswered.pop(header["msg_id"], None)
         try:
-            identities, message = self._opened(request)
+            identities, message = request.opened(self._kernel.session)
         except (ValueError, TypeError) as error:
             log.warning("A request that is not well-formed stays unanswered: %s", error)
             return
@@ -221,17 +212,6 @@ class Switchboard:
             self._publish("error", fault, message)
         self._reply({"status": "error", **fault}, is_cell, identities, message)
         self._publish("status", {"execution_state": "idle"}, message)
-
-    def _opened(self, request: _Request) -> tuple[Any, dict[str, Any]]:
-        """Return identities and message, read by hand: a Session refuses what the main thread has read already."""
-        if request.message is not None:
-            return request.identities, request.message
-        session = self._kernel.session
-        identities, rest = session.feed_identities(request.frames, copy=False)
-        signature, *parts = [bytes(frame.bytes) for frame in rest[:5]]
-        if session.auth is not None and not hmac.compare_digest(session.sign(parts), signature):
-            raise ValueError("its signature is wrong")
-        return identities, {"header": session.unpack(parts[0]), "content": session.unpack(parts[3])}
 
     def _reply(self, content: dict[str, Any], is_cell: bool, identities: Any, message: dict[str, Any]) -> None:
         session = self._kernel.session
@@ -251,23 +231,3 @@ class Switchboard:
         last = zmq.Frame(frames[-1], track=True, copy=False)
         self._trackers.append(last.tracker)
         return [*frames[:-1], last]
-
-
-def _identities(frames: list[Any]) -> list[bytes]:
-    parts = (getattr(frame, "bytes", frame) for frame in frames)
-    return list(itertools.takewhile(lambda part: part != DELIM, parts))
-
-
-def _part(frames: list[Any], offset: int) -> dict[str, Any]:
-    """Return the JSON part ``offset`` frames behind the delimiter; {} where there is none."""
-    for index, frame in enumerate(frames):
-        if getattr(frame, "bytes", frame) == DELIM:
-            if index + offset >= len(frames):
-                return {}
-            part = frames[index + offset]
-            try:
-                decoded = json.loads(getattr(part, "bytes", part))
-            except ValueError:
-                return {}
-            return decoded if isinstance(decoded, dict) else {}
-    return {}

@@ -44,9 +44,7 @@ class SigtermWatch:
             os.set_blocking(end, False)
 
     def install(self) -> None:
-        """Begin to listen. Raises RuntimeError outside the main thread, where Python sets no handlers."""
-        if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("signal handlers are set in the main thread")
+        """Begin to listen; in the main thread, where Python sets handlers."""
         self.look_again()
         self._action = _sigaction(signal.SIGTERM)
         # A child that gets SIGTERM before it has left us behind would write into our pipe: it waits for that.
