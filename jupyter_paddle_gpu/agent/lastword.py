@@ -62,8 +62,7 @@ def _what_happened(notice: EvictionNotice, answer: Served | None) -> str:
     if answer is not None and answer.outcome is SaveOutcome.SAVED:
         saved = "state saved" if answer.step is None else f"step {answer.step} saved"
     else:
-        detail = "The kernel was killed" if answer is None else answer.detail.rstrip(".")
-        saved = f"nothing saved: {detail[:1].lower()}{detail[1:]}"
+        saved = "nothing saved: " + ("the kernel was killed" if answer is None else answer.detail.rstrip("."))
     if notice.cause is Cause.PREEMPTED:
         where = "" if notice.position is None else f", position {notice.position}"
         return f"{saved}, waiting for a GPU{where}"

@@ -1,0 +1,25 @@
+"""``python -m jupyter_paddle_gpu.kernel -f CONNECTION_FILE``: ipykernel with our extension loaded."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.path and sys.path[0] in ("", __import__("os").getcwd()):  # a random.py beside the notebook is not Python's
+    sys.path.pop(0)
+
+from ipykernel.kernelapp import IPKernelApp  # after the working directory is out of the way
+
+from jupyter_paddle_gpu.kernel import extension
+
+
+class PaddleGpuKernelApp(IPKernelApp):  # type: ignore[misc]  # ipykernel is not followed
+    """ipykernel's application; its configuration files apply unchanged."""
+
+    def init_extensions(self) -> None:
+        """Load ours first, not by IPython's list: a notebook's own ``%load_ext`` stays silent."""
+        extension.load(self.shell, quietly=True)
+        super().init_extensions()
+
+
+if __name__ == "__main__":
+    PaddleGpuKernelApp.launch_instance()

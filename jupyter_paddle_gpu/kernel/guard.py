@@ -1,0 +1,114 @@
+"""Save and restore a training at safe moments: what a notebook or a script writes.
+
+from jupyter_paddle_gpu import guard
+
+for step, batch in guard.steps(loader, epochs=5):
+    ...
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.kernel.drill import DrillReport, play
+from jupyter_paddle_gpu.kernel.extension import load
+from jupyter_paddle_gpu.kernel.runtime import Runtime, left_open, runtime, say
+from jupyter_paddle_gpu.kernel.shadow import shadow_message
+from jupyter_paddle_gpu.kernel.status import GuardStatus, look
+
+__all__ = ["drill", "install", "keep", "restore", "save", "snapshots", "status", "steps"]
+
+
+def steps(loader: Iterable[Any], epochs: int = 1) -> Iterator[tuple[int, Any]]:
+    """Yield ``(step, batch)`` over all epochs; ``step`` counts from 0 over all of them.
+
+    In a kernel that came back after an eviction, and in a script with ``install``, it restores the training first and
+    goes on at the saved step, with the samples and the random numbers that the training would have had.
+    """
+    return runtime().steps(loader, epochs)
+
+
+def keep(**values: object) -> None:
+    """Put these values into every snapshot from now on: numbers, strings, lists, dicts, arrays, tensors.
+
+    A variable of the caller with that name and value is followed: what it holds at a snapshot is what is saved.
+    Raises NotKept, with the reason, for anything else.
+    """
+    runtime().training.keep(**values)
+
+
+def save() -> Snapshot:
+    """Save now and return the snapshot: its path, step, nbytes, seconds and cause.
+
+    Raises SnapshotError when there is nothing to save, StoreUnwritable when the directory refuses; earlier snapshots
+    stay as they are.
+    """
+    return runtime().protection.save(Cause.MANUAL)
+
+
+def restore(snapshot: Snapshot | Path | str | None = None) -> Snapshot:
+    """Restore the newest good snapshot, or the given one (also by its step or directory name), and return it.
+
+    Raises SnapshotNotFound, SnapshotCorrupt, or SnapshotMismatch with the differences; nothing is half-loaded.
+    """
+    protection = runtime().protection
+    if isinstance(snapshot, str) and not Path(snapshot).is_dir():
+        snapshot = protection.find(snapshot)
+    used, report = protection.restore(Path(snapshot) if isinstance(snapshot, str) else snapshot)
+    if what := left_open(report):
+        say(what)
+    return used
+
+
+def snapshots() -> tuple[Snapshot, ...]:
+    """Return the complete snapshots of this notebook or directory, newest first."""
+    return runtime().protection.store.list()
+
+
+def install(directory: str | Path | None = None, grace_s: float | None = None) -> None:
+    """Protect this process: SIGTERM → saved at a safe moment → exit code 143; the next start resumes.
+
+    ``directory`` takes the snapshots (a script resumes from its newest good one, whoever left it); ``grace_s`` is the
+    time between SIGTERM and SIGKILL. In a notebook the extension has installed the guard: only the directory changes.
+    Raises PaddleGpuError outside the main thread.
+    """
+    here = runtime()
+    if not here.protecting:
+        _protect(here)
+    if grace_s is not None:
+        here.grace_s = grace_s
+    if directory is not None:
+        here.protection.use(Path(directory), always_resume=_shell() is None)
+
+
+def _protect(here: Runtime) -> None:
+    if (shell := _shell()) is not None:
+        load(shell)
+        return
+    here.protect_process()
+    if hidden := shadow_message():
+        say(hidden)
+
+
+def _shell() -> Any:
+    """Return the IPython shell that this process is, if it is one."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def drill() -> DrillReport:
+    """Play an eviction: save, read back, compare bit for bit, and say whether it fits the grace. Nothing else changes.
+
+    Raises as ``save`` does.
+    """
+    return play(runtime())
+
+
+def status() -> GuardStatus:
+    """Return what is protected now, and what a save would take."""
+    return look(runtime())

@@ -1,0 +1,226 @@
+"""The one of each that a process has: its protection, its eviction, its line to the agent."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jupyter_paddle_gpu.checkpoint.training import RestoreReport, Training
+from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, SnapshotError
+from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
+from jupyter_paddle_gpu.core.snapshot import Served
+from jupyter_paddle_gpu.kernel.comeback import offer
+from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
+from jupyter_paddle_gpu.kernel.eviction import Ending, Eviction
+from jupyter_paddle_gpu.kernel.identity import Identity
+from jupyter_paddle_gpu.kernel.protection import Protection, name_of
+from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
+from jupyter_paddle_gpu.kernel.signals import SigtermWatch
+
+if TYPE_CHECKING:
+    from jupyter_paddle_gpu.kernel.link import Link
+
+log = logging.getLogger(__name__)
+
+SHUTDOWN_PATIENCE_S = 1.0  # a Jupyter server sends SIGTERM after 2.5 s, SIGKILL after 5 s
+GRACE_S = 30.0  # what a SIGTERM leaves where nobody says more: the default of Kubernetes
+
+
+class Runtime:
+    """What the facade, the extension and the magics work with.
+
+    Made by ``runtime()``; it only watches the training until ``protect`` makes it listen for notices.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.training = Training(say)
+        self.training.before_fit = self.go_on
+        self.training.install()
+        self.protection = Protection(self.training, identity.snapshot_directory(), identity.session)
+        self.watch = SigtermWatch(self._on_sigterm)
+        self.eviction: Eviction | None = None
+        self.link: Link | None = None
+        self.grace_s = GRACE_S
+        self._offered = False
+
+    @property
+    def protecting(self) -> bool:
+        """Whether notices are served."""
+        return self.eviction is not None
+
+    def protect_kernel(self, kernel: Any) -> None:
+        """Serve notices in an ipykernel: from its agent if it has one, and SIGTERM. Repeatable.
+
+        Raises AgentUnreachable when its agent does not answer; SIGTERM is served all the same. Raises PaddleGpuError
+        outside the main thread.
+        """
+        if not self.protecting:
+            _need_main_thread()
+            fault = self._connect()
+            board = Switchboard.attach(kernel, self._on_cell)
+            self._protect(KernelEnding(self.training.evict, board, self.watch))
+            if fault is not None:
+                raise fault
+
+    def protect_process(self) -> None:
+        """Serve notices in a script or a terminal. Repeatable. Raises PaddleGpuError outside the main thread."""
+        if not self.protecting:
+            _need_main_thread()
+            self._protect(ProcessEnding(self.training.evict, self.watch))
+
+    def _connect(self) -> AgentUnreachable | None:
+        if self.identity.agent is not None:
+            from jupyter_paddle_gpu.kernel.link import Link  # what only a kernel with an agent needs
+
+            link = Link(self.identity.agent, self._notice)
+            try:
+                link.connect()
+            except AgentUnreachable as error:
+                return error
+            self.link = link
+        return None
+
+    def _protect(self, ending: Ending) -> None:
+        self.watch.install()
+        self.eviction = Eviction(self.protection, ending, self._served, comes_back=self.link is not None)
+        atexit.register(self._at_exit)
+        if self.link is not None:
+            self.link.ready()
+
+    def _at_exit(self) -> None:
+        self.watch.hear()
+        if self.eviction is not None:
+            self.eviction.at_exit()
+
+    def _notice(self, notice: EvictionNotice) -> None:
+        if self.eviction is not None:
+            self.eviction.notice(notice)
+
+    def _on_sigterm(self) -> None:
+        self._notice(EvictionNotice(Cause.SIGTERM, self.grace_s))
+
+    def _served(self, served: Served) -> None:
+        if self.link is not None:
+            self.link.served(served)
+
+    def _on_cell(self, running: RunningCell | None) -> None:
+        if self.link is not None:
+            self.link.cell(running)
+
+    def steps(self, loader: Iterable[Any], epochs: int) -> Iterator[tuple[int, Any]]:
+        """See guard.steps."""
+        self.go_on()
+        last_look_s = time.monotonic()
+        for item in self.training.steps(loader, epochs):
+            if time.monotonic() - last_look_s > 1.0:
+                self.watch.look_again()
+                last_look_s = time.monotonic()
+            yield item
+
+    def go_on(self) -> None:
+        """Restore the snapshot that this process goes on from by itself; say what there is otherwise.
+
+        Raises SnapshotError in a script whose snapshots are broken or belong to another model. In a notebook that is
+        told only: its model may come in a later cell.
+        """
+        protection = self.protection
+        due = protection.due()
+        if due is None:
+            self.offer_once()
+            protection.settle()
+            return
+        try:
+            used, report = protection.restore()
+        except SnapshotError as error:
+            if protection.always_resume:
+                raise
+            say(f"{error}\nThis training starts from its beginning; the snapshot stays.")
+            return
+        say("\n".join([f"{name_of(used)} restored; the training goes on from there", left_open(report)]).strip())
+
+    def after_cell(self) -> None:
+        """A plain loop that begins beside an earlier run's snapshot is told of it when its first cell has ended."""
+        if not self._offered and self.training.has_training():
+            self.offer_once()
+
+    def offer_once(self) -> None:
+        """Tell of an earlier run's snapshot, once."""
+        if self._offered:
+            return
+        self._offered = True
+        if (snapshot := self.protection.offered()) is not None:
+            say(offer(snapshot))
+
+    def save_before_shutdown(self) -> None:
+        """Save what is unsaved, in the few seconds that a shutdown gives. What goes wrong is logged."""
+        protection = self.protection
+        if (
+            (self.eviction is not None and self.eviction.begun)
+            or not protection.unsaved()
+            or protection.not_yet_restored()
+        ):
+            return
+        try:
+            protection.save(Cause.SHUTDOWN, SHUTDOWN_PATIENCE_S)
+        except PaddleGpuError as error:
+            log.warning("Nothing was saved at the shutdown: %s", error)
+
+    def call(self, method: str, params: Mapping[str, object] | None = None, timeout_s: float = 30.0) -> object:
+        """Ask the session's server. Raises AgentUnreachable in a kernel that is not ours."""
+        if self.link is None:
+            raise AgentUnreachable(
+                "This kernel has no session",
+                "Ask for one with %paddle_gpu request, or choose the kernel “Paddle GPU” from the launcher.",
+            )
+        return self.link.call(method, params, timeout_s)
+
+    def grace(self) -> float:
+        """Return the seconds that a notice leaves: the session's, else what ``grace_s`` says."""
+        try:
+            view = self.call("status", timeout_s=2.0)
+        except PaddleGpuError:
+            return self.grace_s
+        request = view.get("request") if isinstance(view, dict) else None
+        grace_s = request.get("grace_s") if isinstance(request, dict) else None
+        return float(grace_s) if isinstance(grace_s, (int, float)) else self.grace_s
+
+
+def _need_main_thread() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        raise PaddleGpuError(
+            "A process is protected from its main thread only: Python sets signal handlers nowhere else",
+            "Call guard.install() or %load_ext jupyter_paddle_gpu in the main thread.",
+        )
+
+
+def left_open(report: RestoreReport) -> str:
+    """Return the lines about what a restore could not do yet, or at all; empty: everything is in place."""
+    names = ", ".join(report.unclaimed)
+    lines = [f"{names} was restored and waits: guard.keep({report.unclaimed[0]}=…) puts it in place"] if names else []
+    if report.waits:
+        lines.append("the training's state waits for its loop of guard.steps")
+    return "\n".join([*lines, *(f"not restored: {part}" for part in report.left_out)])
+
+
+def say(text: str) -> None:
+    """Tell the user, in the running cell or on the script's standard error."""
+    print(f"paddle-gpu: {text}", file=sys.stderr, flush=True)
+
+
+_runtime: Runtime | None = None
+_making = threading.Lock()
+
+
+def runtime() -> Runtime:
+    """Return this process's runtime, made at the first call."""
+    global _runtime
+    with _making:
+        if _runtime is None:
+            _runtime = Runtime(Identity.take())
+        return _runtime

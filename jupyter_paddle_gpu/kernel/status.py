@@ -1,0 +1,50 @@
+"""What the guard knows about itself, to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_paddle_gpu.core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from jupyter_paddle_gpu.kernel.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class GuardStatus:
+    """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``grace_s`` the time
+    that a notice leaves; ``due`` is the snapshot that the next ``guard.steps`` restores."""
+
+    directory: Path
+    protecting: bool
+    session: str | None
+    connected: bool
+    training: bool
+    unsaved: bool
+    kept: tuple[str, ...]
+    nbytes: int
+    save_s: float | None
+    grace_s: float
+    newest: Snapshot | None
+    due: Snapshot | None
+
+
+def look(runtime: Runtime) -> GuardStatus:
+    """Return the present state; touches neither the training nor the disk beyond the list of snapshots."""
+    protection, training = runtime.protection, runtime.training
+    return GuardStatus(
+        directory=protection.directory,
+        protecting=runtime.protecting,
+        session=runtime.identity.session,
+        connected=runtime.link is not None and runtime.link.connected,
+        training=training.has_training(),
+        unsaved=protection.unsaved(),
+        kept=protection.kept_names(),
+        nbytes=training.nbytes(),
+        save_s=protection.estimate().seconds,
+        grace_s=runtime.grace(),
+        newest=next(iter(protection.store.list()), None),
+        due=protection.due(),
+    )
