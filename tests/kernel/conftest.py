@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,22 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-@pytest.fixture
-def agent() -> Iterator[AgentEnd]:
+@contextmanager
+def agent_end() -> Iterator[AgentEnd]:
+    """The agent's end of one kernel's line."""
     short = Path(tempfile.mkdtemp(prefix="pg"))  # a socket's path is short
     end = AgentEnd(short / "a.sock")
-    yield end
-    end.close()
-    shutil.rmtree(short)
+    try:
+        yield end
+    finally:
+        end.close()
+        shutil.rmtree(short)
+
+
+@pytest.fixture
+def agent() -> Iterator[AgentEnd]:
+    with agent_end() as end:
+        yield end
 
 
 @pytest.fixture

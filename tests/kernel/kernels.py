@@ -167,8 +167,12 @@ def notebook(
     agent: AgentEnd | None = None,
     environ: Mapping[str, str] | None = None,
     module: str = "jupyter_paddle_gpu.kernel",
+    ready: bool = True,
 ) -> Iterator[Notebook]:
-    """Start a kernel in ``directory`` and be its client; the kernel is ended with the block."""
+    """Start a kernel in ``directory`` and be its client; the kernel is ended with the block.
+
+    ``ready``: wait until it has told the agent so.
+    """
     specs = directory.parent / f"specs-{directory.name}" / "ours"
     specs.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", module, "-f", "{connection_file}"]
@@ -182,7 +186,7 @@ def notebook(
     client.start_channels()
     try:
         client.wait_for_ready(timeout=DEADLINE_S)
-        if agent is not None:
+        if agent is not None and ready:
             agent.wait(Ready)
         yield Notebook(manager, client)
     finally:

@@ -1,0 +1,154 @@
+"""guard.install in a plain script: SIGTERM is heard whatever holds the signal, saved once, and ends with 143."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from jupyter_paddle_gpu.core.wire import EXIT_EVICTED
+
+HEAD = """
+import atexit, os, signal, sys, time
+from jupyter_paddle_gpu import guard
+"""
+INSTALL = """
+guard.install(directory="backup", grace_s=3)
+guard.keep(best=0.5)
+"""
+REST = "print('here', flush=True); time.sleep(60)"
+
+
+class Script:
+    """A running script; ``before`` is what it printed until it said ``here``."""
+
+    def __init__(self, place: Path, code: str) -> None:
+        (place / "train.py").write_text(code)
+        self.process = subprocess.Popen(
+            [sys.executable, "train.py"], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.before: list[str] = []
+
+    def wait(self) -> Script:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line == "here\n":
+                break
+            self.before.append(line.strip())
+        return self
+
+
+@contextmanager
+def script(place: Path, code: str) -> Iterator[Script]:
+    """Run a script until it says ``here``."""
+    running = Script(place, code)
+    try:
+        yield running.wait()
+    finally:
+        running.process.kill()
+        running.process.communicate()
+
+
+def evicted(place: Path, code: str) -> tuple[str, str]:
+    """Send SIGTERM to the script and return what it printed; it has saved once and ended with 143."""
+    with script(place, code) as running:
+        running.process.terminate()
+        out, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED, err
+    assert err.count("kept values saved, ended by SIGTERM") == 1, err
+    assert len([path for path in (place / "backup").iterdir() if path.is_dir()]) == 1
+    return out, err
+
+
+def test_sigterm_saves_and_the_scripts_own_exit_hooks_run(place: Path) -> None:
+    code = HEAD + INSTALL + f"atexit.register(print, 'hook')\ntry:\n    {REST}\nfinally:\n    print('finally')"
+    out, err = evicted(place, code)
+    assert out == "finally\nhook\n"
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "print('here', flush=True)\nwhile True: pass",
+        "import hashlib; print('here', flush=True); hashlib.pbkdf2_hmac('sha512', b'x', b'y', 10**8)",
+        "print('here', flush=True)\nwhile True:\n    try: time.sleep(9)\n    except BaseException: pass",
+    ],
+    ids=["a Python loop", "a long C call", "a loop that swallows everything"],
+)
+def test_sigterm_is_served_wherever_the_main_thread_is(place: Path, rest: str) -> None:
+    evicted(place, HEAD + INSTALL + rest)
+
+
+def test_the_users_own_handler_is_called_after_the_save(place: Path) -> None:
+    own = "signal.signal(signal.SIGTERM, lambda *a: print('own, snapshots:', len(guard.snapshots()), flush=True))"
+    out, _ = evicted(place, HEAD + own + INSTALL + REST)
+    assert out == "own, snapshots: 1\n"
+
+
+THIEVES = {
+    "a library that swallows SIGTERM and SIGINT": """
+for s in (signal.SIGTERM, signal.SIGINT): signal.signal(s, lambda *a: None)
+""",
+    "a library that ignores SIGTERM": "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n",
+    "a handler set below Python": """
+import ctypes; ctypes.CDLL(None).signal(signal.SIGTERM, 1)
+""",
+}
+
+
+@pytest.mark.parametrize("thief", THIEVES.values(), ids=THIEVES.keys())
+def test_a_handler_stolen_later_is_no_obstacle(place: Path, thief: str) -> None:
+    evicted(place, HEAD + INSTALL + thief + "time.sleep(1.5)\n" + REST)
+
+
+def test_a_workers_sigterm_is_no_notice(place: Path) -> None:
+    worker = """
+for wait_s in (0, 0.1):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+    time.sleep(wait_s)
+    os.kill(pid, signal.SIGTERM)
+    print('worker ended by', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+time.sleep(0.3)
+print('snapshots:', len(guard.snapshots()), flush=True)
+"""
+    with script(place, HEAD + INSTALL + worker + REST) as running:
+        assert running.process.poll() is None
+    assert running.before == ["worker ended by -15"] * 2 + ["snapshots: 0"]
+
+
+def test_the_groups_sigterm_with_workers_saves_once(place: Path) -> None:
+    workers = """
+import multiprocessing
+workers = [multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,)) for _ in range(3)]
+for worker in workers: worker.start()
+"""
+    with script(place, "import os; os.setsid()" + HEAD + INSTALL + workers + REST) as running:
+        os.killpg(running.process.pid, signal.SIGTERM)
+        _, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED
+    assert err.count("saved, ended by SIGTERM") == 1
+
+
+def test_a_main_thread_that_ends_during_the_save_does_not_lose_it(place: Path) -> None:
+    code = "signal.signal(signal.SIGINT, lambda *a: sys.exit(1))\n"
+    with script(place, HEAD + INSTALL + code + REST) as running:
+        running.process.terminate()
+        running.process.send_signal(signal.SIGINT)
+        running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED
+
+
+def test_files_beside_the_script_do_no_harm_and_are_named(place: Path) -> None:
+    for name in ("random.py", "zlib.py", "hashlib.py", "shutil.py", "socket.py"):
+        (place / name).write_text("raise RuntimeError('the user\\'s own file')")
+    _, err = evicted(place, HEAD + INSTALL + REST)
+    assert f"random.py in {place} hides the module 'random'" in err
