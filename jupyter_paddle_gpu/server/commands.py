@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from jupyter_paddle_gpu.core.codec import to_plain
@@ -12,6 +13,8 @@ from jupyter_paddle_gpu.core.session import ENDED
 from jupyter_paddle_gpu.core.wire import Call
 from jupyter_paddle_gpu.placement.base import Pending
 from jupyter_paddle_gpu.server.driver import Driver
+
+ANSWER_S = 0.3  # a cell prints the answer and ends within this
 
 
 async def answer(driver: Driver, call: Call) -> object:
@@ -69,7 +72,13 @@ async def _move(driver: Driver, request: GpuRequest, cause: Cause) -> None:
     else:
         driver.ahead = pending
         driver.session.requested(request)
-        await driver.evict(cause)
+        driver.in_background(_evict_soon(driver, cause))
+
+
+async def _evict_soon(driver: Driver, cause: Cause) -> None:
+    """The cell that asked gets its answer, and its end, before the notice."""
+    await asyncio.sleep(ANSWER_S)
+    await driver.evict(cause)
 
 
 async def _move_when_granted(driver: Driver, pending: Pending, request: GpuRequest) -> None:

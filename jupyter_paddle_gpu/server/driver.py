@@ -101,7 +101,9 @@ class Driver:
     async def evict(self, cause: Cause) -> None:
         """Let the agent save and end; the session then queues again, with ``ahead`` where that is set."""
         if self.placed is not None and self.session.state is not State.EVICTING:
-            await self.placed.send(wire.Evict(EvictionNotice(cause, self.session.record.request.grace_s)))
+            with suppress(AgentUnreachable):  # then it has ended already
+                notice = EvictionNotice(cause, self.session.record.request.grace_s)
+                await self.placed.send(wire.Evict(notice))
 
     async def change_in_place(self, request: GpuRequest) -> None:
         """Use another tier, grace and memory from now on."""
@@ -165,7 +167,7 @@ class Driver:
                 session.move(Event.GONE)
             session.move(Event.STOP)
             session.kernel_ended(0)
-        except PaddleGpuError as error:
+        except (PaddleGpuError, OSError) as error:
             self._leave_queue()
             session.failed(str(error), 1)
         finally:

@@ -38,6 +38,7 @@ class Manager:
     event loop."""
 
     _of_process: ClassVar[tuple[int, Manager] | None] = None
+    _making: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, settings: Settings, placement: Placement) -> None:
         self.settings = settings
@@ -52,11 +53,12 @@ class Manager:
     @classmethod
     def of_process(cls) -> Manager:
         """Return the one manager of this process, made at the first call."""
-        if cls._of_process is None or cls._of_process[0] != os.getpid():
-            manager = cls(Settings.of_user(), LocalPlacement(default_book()))
-            atexit.register(manager.close)
-            cls._of_process = (os.getpid(), manager)
-        return cls._of_process[1]
+        with cls._making:
+            if cls._of_process is None or cls._of_process[0] != os.getpid():
+                manager = cls(Settings.of_user(), LocalPlacement(default_book()))
+                atexit.register(manager.close)
+                cls._of_process = (os.getpid(), manager)
+            return cls._of_process[1]
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -175,9 +177,11 @@ class Manager:
         for record in read_records(self.settings.data / "sessions"):
             ownership = Ownership(self.settings.files(record.session))
             age_s = ownership.age_s()
-            if record.session in self._drivers or not record.adoptable or not ownership.take():
+            if record.session in self._drivers or not ownership.take():
                 continue
-            if age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
+            if not record.adoptable and age_s < SWEEP_S:
+                ownership.release()
+            elif not record.adoptable or age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
                 ownership.release()
                 shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
             else:

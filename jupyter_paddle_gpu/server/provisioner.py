@@ -152,6 +152,10 @@ class PaddleGpuProvisioner(LocalProvisioner):
         self._running = False
         return exit_code
 
+    def get_stable_start_time(self, recommended: float = 10.0) -> float:
+        """Return 0 once the kernel has answered: a restart after that keeps the ports."""
+        return 0.0 if self._running and self._session.state is State.RUNNING else recommended
+
     async def send_signal(self, signum: int) -> None:
         """Signal the kernel's process group, but for the interrupt that begins a shutdown: it would end the cell whose
         state is about to be saved."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -17,6 +18,8 @@ from jupyter_paddle_gpu.placement.base import Order, Waiting
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.settings import Settings
 from jupyter_paddle_gpu.server.view import SessionView
+
+logger = logging.getLogger(__name__)
 
 
 class Session:
@@ -103,7 +106,8 @@ class Session:
     def served(self, served: Served) -> None:
         """The kernel has answered the notice."""
         self._served = served
-        self._detail = served.detail or served.outcome.value
+        if self.exit_code is None:  # otherwise the kernel's own end is the news
+            self._detail = served.detail or served.outcome.value
         self.show()
 
     def kernel_exited(self, exited: KernelExited) -> None:
@@ -137,8 +141,12 @@ class Session:
 
     def _remember(self, **fields: object) -> None:
         self.record = dataclasses.replace(self.record, **fields)  # type: ignore[arg-type]  # fields of Record
-        if not self.stopping and self.state is not State.FAILED:
+        if self.stopping or self.state is State.FAILED:
+            return
+        try:
             self.record.write(self.files)
+        except OSError as error:  # a full disk must not end a kernel
+            logger.warning("A later server will not find %s: %s", self.record.launch.label, error)
 
     def show(self) -> None:
         """Tell the observers how things stand."""

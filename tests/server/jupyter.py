@@ -127,6 +127,14 @@ class JupyterServer:
         url = f"ws://{self.base}api/kernels/{kernel}/channels?token={TOKEN}"
         return NotebookSocket(await websocket_connect(url))
 
+    async def run(self, kernel: str, code: str) -> str:
+        """Run one cell as a notebook that has just (re)connected."""
+        socket = await self.connect(kernel)
+        try:
+            return await socket.run(code)
+        finally:
+            socket.close()
+
     def kill(self) -> None:
         """End it as a crash does."""
         self.process.kill()

@@ -71,9 +71,7 @@ def test_kernels_of_a_killed_server_are_taken_over(machine: Machine, serve: Call
     assert machine.agents() == agents, "none was started twice"
     for number, kernel in enumerate(kernels):
         if kernel != evicted:
-            client = client_of(machine, kernel)
-            assert run(client, "print(x)") == f"{number}\n"
-            client.stop_channels()
+            assert asyncio.run(after.run(kernel, "print(x)")) == f"{number}\n"
     ticket.release()
     eventually(lambda: after.state(evicted) == "running")
     after.ask("POST", f"api/kernels/{kernels[0]}/restart")
