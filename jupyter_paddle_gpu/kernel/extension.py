@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
+from jupyter_paddle_gpu.kernel import magics
 from jupyter_paddle_gpu.kernel.shadow import shadow_message, without_users_directory
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Hooks:
 
     def enter(self, quietly: bool) -> None:
         messages = self._protect()
+        magics.register(self._shell)
         self._shell.events.register("pre_run_cell", self._before_cell)
         self._shell.events.register("post_run_cell", self._after_cell)
         if hidden := shadow_message():
@@ -57,6 +59,7 @@ class Hooks:
     def leave(self) -> None:
         self._shell.events.unregister("pre_run_cell", self._before_cell)
         self._shell.events.unregister("post_run_cell", self._after_cell)
+        magics.unregister(self._shell)
 
     def _protect(self) -> list[str]:
         kernel = getattr(self._shell, "kernel", None)

@@ -52,7 +52,7 @@ def train_until_evicted(notebook: Notebook, after_s: float, machine: dict[str, s
     assert (job.returncode, "urgent work done" in output) == (0, True), output
     if cell.ename is not None:  # None: the job came after the last step, the idle kernel was evicted
         assert cell.ename == "Evicted", (cell.ename, cell.evalue)
-        assert "saved, waiting for a" in cell.evalue
+        assert "saved, waiting for the CPU slot, position 1" in cell.evalue
     notebook.wait_until_back()
 
 

@@ -1,0 +1,147 @@
+"""status, request, release, explain, tiers: the GPU, and those who share it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_paddle_gpu.core.errors import AgentUnreachable
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.tiers import Ladder
+from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
+from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, too_short
+from jupyter_paddle_gpu.kernel.display import Facts, Shown, Table
+from jupyter_paddle_gpu.kernel.move import move_notebook
+from jupyter_paddle_gpu.kernel.runtime import runtime
+from jupyter_paddle_gpu.kernel.status import look
+from jupyter_paddle_gpu.placement.local.book import Book
+from jupyter_paddle_gpu.placement.local.where import default_book
+
+NO_SESSION = "This kernel holds no GPU of ours and is not protected by an agent"
+
+
+def session_view() -> Mapping[str, Any] | None:
+    """Return what the server says of this kernel's session; None in a kernel that is not ours."""
+    if runtime().link is None:
+        return None
+    view = runtime().call("status")
+    return view if isinstance(view, dict) else None
+
+
+def ladder() -> Ladder:
+    """Return the tiers of this machine."""
+    return Book(default_book()).ladder()
+
+
+def status(args: argparse.Namespace, variables: Namespace) -> Shown:
+    guard = look(runtime())
+    try:
+        view = session_view()
+        warnings = []
+    except AgentUnreachable as error:
+        view, warnings = None, [str(error)]
+    grace_s = guard.grace_s if view is None else float(view["request"]["grace_s"])
+    rows = [*_device_rows(view), ("save", prediction(guard.nbytes, guard.save_s, grace_s, guard.training))]
+    rows.append(("last snapshot", last_snapshot(guard.newest)))
+    rows.append(("kept", ", ".join(guard.kept) or "nothing; %paddle_gpu keep NAME adds variables"))
+    if guard.due is not None:
+        rows.append(("to restore", f"{guard.due.path.name}; guard.steps or %paddle_gpu restore takes it"))
+    warnings += too_short(guard.nbytes, guard.save_s, grace_s)
+    warnings += [f"would not come back exactly: {text}" for text in runtime().training.inexact()]
+    return Facts("Paddle GPU", rows, warnings)
+
+
+def _device_rows(view: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if view is None:
+        return [("GPU", f"{NO_SESSION}; %paddle_gpu request asks for one")]
+    request = view["request"]
+    devices = ", ".join(view["devices"])
+    holds = f"{view['device_kind']} {devices}" if devices else "none"
+    if view["device_kind"] == "CPU":
+        holds = "the CPU slot of this machine (no GPU here)"
+    if view.get("wanted"):
+        holds += f"; waits for {view['wanted']['gpus']}, position {view['position']}: {view['why']}"
+    tiers = ladder()
+    mine = tiers.get(request["tier"])
+    takers = [tier.name for tier in tiers if tier.priority > mine.priority and tier.preempts]
+    rows = [
+        ("GPU", holds),
+        ("state", view["state"] + (f": {view['detail']}" if view["detail"] else "")),
+        ("tier", f"{mine.name} ({mine.priority:,})" + (f"; can be taken by {', '.join(takers)}" if takers else "")),
+        ("grace", format_duration(request["grace_s"])),
+    ]
+    if request["memory_bytes"]:
+        rows.append(("memory", format_size(request["memory_bytes"])))
+    return rows
+
+
+def _add_request_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gpus", type=int, metavar="N", help="how many GPUs (0: none)")
+    parser.add_argument("--memory", metavar="SIZE", help="host memory, such as 16Gi")
+    parser.add_argument("--tier", metavar="TIER", help="the tier; %%paddle_gpu tiers lists them")
+    parser.add_argument("--grace", metavar="TIME", help="between notice and end, 1s to 1h, such as 60s")
+
+
+def request(args: argparse.Namespace, variables: Namespace) -> Shown:
+    params = {name: getattr(args, name) for name in ("gpus", "memory", "tier", "grace")}
+    asked = GpuRequest().changed(**params)  # a fault is said before anything moves
+    ladder().get(asked.tier)
+    given = {name: value for name, value in params.items() if value is not None}
+    guard = look(runtime())
+    if runtime().link is None:
+        return Facts("The notebook moves to the kernel “Paddle GPU”", [("server", move_notebook(given))])
+    if not given:
+        given = {"gpus": 1}
+    view = runtime().call("request", given)
+    assert isinstance(view, dict), "the server answers with the session"  # noqa: S101  # a fault of ours
+    grace_s = float(view["request"]["grace_s"])
+    return Facts("Requested", _device_rows(view), too_short(guard.nbytes, guard.save_s, grace_s))
+
+
+def release(args: argparse.Namespace, variables: Namespace) -> Shown:
+    runtime().call("release")
+    return Facts("The GPU is given back after a save", [("next", "the kernel starts again without a GPU")])
+
+
+def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
+    book = Book(default_book())
+    view = session_view()
+    claims = book.claims()
+    rows = [
+        (
+            "holds" if claim.devices else "waits",
+            ", ".join(claim.devices) or str(claim.gpus),
+            claim.tier,
+            claim.owner,
+            claim.label or f"pid {claim.pid}",
+            book.why(claim.id) if not claim.devices else "",
+        )
+        for claim in sorted(claims, key=lambda claim: (not claim.devices, -claim.priority, claim.since_s))
+    ]
+    if view is None:
+        title = NO_SESSION
+    elif view["why"]:
+        title = f"Position {view['position']}: {view['why']}"
+    else:
+        title = f"This kernel is {view['state']}, tier {view['request']['tier']}"
+    held = sum(len(claim.devices) for claim in claims)
+    title += f"\n{len(book.devices()) - held} of {len(book.devices())} {book.noun} free on this machine"
+    return Table(title, ("", "devices", "tier", "owner", "what", "why"), rows, "Nobody holds or waits for one.")
+
+
+def tiers(args: argparse.Namespace, variables: Namespace) -> Shown:
+    rows = [
+        (tier.name, f"{tier.priority:,}", "yes" if tier.preempts else "never", tier.description) for tier in ladder()
+    ]
+    return Table("Tiers, the most urgent first", ("tier", "priority", "takes from lower ones", "for"), rows)
+
+
+COMMANDS = (
+    Command("status", "what this kernel holds, who could take it, how safe the training is", status),
+    Command("request", "ask for GPUs, or change what was asked for", request, _add_request_arguments),
+    Command("release", "save, and give the GPU back", release),
+    Command("explain", "why this kernel waits, and who holds what", explain),
+    Command("tiers", "the ladder of priorities", tiers),
+)

@@ -1,0 +1,101 @@
+"""save, restore, snapshots, keep, drill: the training's state."""
+
+from __future__ import annotations
+
+import argparse
+
+from jupyter_paddle_gpu.core.errors import NotKept
+from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.kernel import guard
+from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
+from jupyter_paddle_gpu.kernel.commands.words import age, what
+from jupyter_paddle_gpu.kernel.display import Facts, Shown, Table
+from jupyter_paddle_gpu.kernel.parser import nearest
+from jupyter_paddle_gpu.kernel.runtime import runtime
+
+
+def save(args: argparse.Namespace, variables: Namespace) -> Shown:
+    snapshot = guard.save()
+    rows = [
+        ("size", f"{format_size(snapshot.nbytes)} in {format_duration(snapshot.seconds)}"),
+        ("path", str(snapshot.path)),
+    ]
+    return Facts(f"Saved: {what(snapshot)}", rows, [f"not exact: {text}" for text in snapshot.inexact])
+
+
+def restore(args: argparse.Namespace, variables: Namespace) -> Shown:
+    snapshot = guard.restore(args.snapshot)
+    rows = [("from", f"{snapshot.path.name}, {age(snapshot)} old, {snapshot.cause.value}")]
+    return Facts(f"Restored: {what(snapshot)}", rows, [f"not exact: {text}" for text in snapshot.inexact])
+
+
+def snapshots(args: argparse.Namespace, variables: Namespace) -> Shown:
+    rows = [
+        (
+            snapshot.path.name,
+            what(snapshot),
+            format_size(snapshot.nbytes),
+            f"{age(snapshot)} ago",
+            snapshot.cause.value,
+            "exact" if not snapshot.inexact else "; ".join(snapshot.inexact),
+        )
+        for snapshot in guard.snapshots()
+    ]
+    directory = runtime().protection.directory
+    header = ("name", "position", "size", "age", "cause", "comes back")
+    return Table(f"Snapshots in {directory}", header, rows, "None yet; %paddle_gpu save makes one.")
+
+
+def keep(args: argparse.Namespace, variables: Namespace) -> Shown:
+    for name in args.names:
+        if name not in variables:
+            raise NotKept(f"There is no variable {name}.{nearest(name, list(variables))}", "Keep it once it exists.")
+    if args.drop:
+        runtime().training.kept.forget(*args.names)
+    elif args.names:
+        guard.keep(**{name: variables[name] for name in args.names})
+    kept = guard.status().kept
+    return Facts("Kept in every snapshot: " + (", ".join(kept) or "nothing; name variables to add them"))
+
+
+def _add_keep_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="variables to keep; none: list what is kept")
+    parser.add_argument("--drop", action="store_true", help="keep these no longer")
+
+
+def drill(args: argparse.Namespace, variables: Namespace) -> Shown:
+    report = guard.drill()
+    equal = "bit for bit" if not report.differences else f"DIFFERENT: {', '.join(report.differences)}"
+    step = "no position" if report.step is None else f"step {report.step}"
+    rows = [
+        ("saved", f"{step}, {format_size(report.nbytes)} in {format_duration(report.save_s)}"),
+        ("read back", f"{format_duration(report.load_s)}, {equal}"),
+        ("budget", f"{format_duration(report.save_s)} of {format_duration(report.grace_s)}"),
+    ]
+    warnings = [f"would not come back exactly: {text}" for text in report.inexact]
+    if not report.fits:
+        warnings.append("The save does not fit the grace: ask for more with %paddle_gpu request --grace.")
+    return Facts("An eviction, only played", rows, warnings)
+
+
+def _snapshot_names(variables: Namespace) -> list[str]:
+    return [snapshot.path.name for snapshot in guard.snapshots()]
+
+
+def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("snapshot", nargs="?", help="a snapshot's name or step (default: the newest good one)")
+
+
+COMMANDS = (
+    Command("save", "save the training now", save),
+    Command("restore", "restore the newest good snapshot", restore, _add_restore_arguments, _snapshot_names),
+    Command("snapshots", "list this notebook's snapshots", snapshots),
+    Command(
+        "keep",
+        "name variables that belong to the training",
+        keep,
+        _add_keep_arguments,
+        lambda variables: [name for name in variables if not name.startswith("_")],
+    ),
+    Command("drill", "play an eviction: save, read back, compare", drill),
+)

@@ -1,0 +1,42 @@
+"""Sentences about saves and snapshots that several commands share."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.core.units import format_duration, format_size
+
+
+def prediction(nbytes: int, save_s: float | None, grace_s: float, training: bool) -> str:
+    """Return what a save would take: ``2.1 GB, 4 s of 60 s``."""
+    if not training and not nbytes:
+        return "nothing to save yet"
+    if save_s is None:
+        return f"{format_size(nbytes)}; the first save measures the time"
+    return f"{format_size(nbytes)}, {format_duration(save_s)} of {format_duration(grace_s)}"
+
+
+def too_short(nbytes: int, save_s: float | None, grace_s: float) -> list[str]:
+    """Return a warning where a save would not fit the grace, with the grace that would do; else nothing."""
+    if save_s is None or save_s <= grace_s:
+        return []
+    enough = f"{math.ceil(save_s * 1.5)}s"
+    return [
+        f"A grace of {format_duration(grace_s)} is too short for a save of {format_size(nbytes)} "
+        f"({format_duration(save_s)}): %paddle_gpu request --grace {enough} would do."
+    ]
+
+
+def last_snapshot(snapshot: Snapshot | None) -> str:
+    """Return step, age and cause of a snapshot."""
+    return "none yet" if snapshot is None else f"{what(snapshot)}, {age(snapshot)} ago, {snapshot.cause.value}"
+
+
+def what(snapshot: Snapshot) -> str:
+    return "no position" if snapshot.step is None else f"step {snapshot.step}"
+
+
+def age(snapshot: Snapshot) -> str:
+    return format_duration(max(0.0, time.time() - snapshot.created_s))

@@ -1,0 +1,81 @@
+"""What a magic shows: HTML where there is a notebook, plain text in a terminal, from the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+_STYLE = (
+    "border-collapse:collapse;color:var(--jp-ui-font-color1, inherit);"
+    "font-family:var(--jp-ui-font-family, sans-serif);font-size:var(--jp-ui-font-size1, 13px)"
+)
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:pre-wrap"
+_DIM = "color:var(--jp-ui-font-color2, #777)"
+_WARN = "color:var(--jp-warn-color0, #b45309)"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A title and named facts, one a line; ``warnings`` stand out below."""
+
+    title: str
+    rows: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        width = max((len(name) for name, _ in self.rows), default=0)
+        lines = [self.title, *(f"  {name.ljust(width)}  {value}" for name, value in self.rows)]
+        return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><td style="{_CELL};{_DIM}">{escape(name)}</td><td style="{_CELL}">{escape(value)}</td></tr>'
+            for name, value in self.rows
+        )
+        warnings = "".join(f'<div style="{_WARN}">⚠ {escape(text)}</div>' for text in self.warnings)
+        return _block(self.title, f'<table style="{_STYLE}">{rows}</table>{warnings}')
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a header and rows of the same length; ``empty`` is said where there are no rows."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    empty: str = ""
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return f"{self.title}\n  {self.empty}"
+        widths = [max(len(row[column]) for row in [self.header, *self.rows]) for column in range(len(self.header))]
+        lines = (
+            "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in [self.header, *self.rows]
+        )
+        return "\n".join([self.title, *lines])
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return _block(self.title, f'<div style="{_DIM}">{escape(self.empty)}</div>')
+        head = "".join(f'<th style="{_CELL};{_DIM}">{escape(text)}</th>' for text in self.header)
+        body = "".join(
+            "<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>" for row in self.rows
+        )
+        table = f'<table style="{_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return _block(self.title, table)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def _block(title: str, body: str) -> str:
+    return f'<div style="{_STYLE}"><b style="white-space:pre-wrap">{escape(title)}</b>{body}</div>'
+
+
+Shown = Facts | Table

@@ -1,0 +1,91 @@
+"""``%paddle_gpu SUBCOMMAND``: the line magic, its help and its completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.display import display
+
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError
+from jupyter_paddle_gpu.kernel.parser import HelpShown, MagicParser, nearest, split
+
+MAGIC = "%paddle_gpu"
+
+
+@magics_class
+class PaddleGpuMagics(Magics):  # type: ignore[misc]  # IPython has no types
+    """What the extension registers."""
+
+    @line_magic  # type: ignore[untyped-decorator]  # IPython has no types
+    def paddle_gpu(self, line: str) -> None:
+        """Preemptible GPUs for this notebook: %paddle_gpu --help"""
+        try:
+            shown = run(line, self.shell.user_ns)
+        except HelpShown as help_:
+            print(help_)
+        except PaddleGpuError as error:
+            raise UsageError(str(error)) from None  # IPython shows its text alone, and the cell has failed
+        else:
+            display(shown)
+
+
+def register(shell: Any) -> None:
+    """Give this shell the magic and its completion."""
+    shell.register_magics(PaddleGpuMagics)
+    shell.set_hook("complete_command", complete, str_key=MAGIC)
+
+
+def unregister(shell: Any) -> None:
+    """Take them away again."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop(MAGIC.lstrip("%"), None)
+    shell.strdispatchers["complete_command"].strs.pop(MAGIC, None)
+
+
+def run(line: str, variables: dict[str, Any]) -> object:
+    """Run one line and return what is to be shown. Raises PaddleGpuError, HelpShown."""
+    from jupyter_paddle_gpu.kernel.commands import COMMANDS  # the first use pays, not the loading of the extension
+
+    words = split(line) or ["status"]
+    if words[0] in ("-h", "--help", "help"):
+        raise HelpShown(overview())
+    command = COMMANDS.get(words[0])
+    if command is None:
+        fault = f"{MAGIC} has no subcommand {words[0]}.{nearest(words[0], list(COMMANDS))}"
+        raise RequestError(fault, f"There are: {', '.join(COMMANDS)}.")
+    parser = MagicParser(prog=f"{MAGIC} {command.name}", description=command.help)
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(words[1:]), variables)
+
+
+def overview() -> str:
+    """Return the help of the magic itself."""
+    from jupyter_paddle_gpu.kernel.commands import COMMANDS
+
+    lines = [f"  {command.name:10} {command.help}" for command in COMMANDS.values()]
+    return "\n".join([f"{MAGIC} SUBCOMMAND [--help]", "", *lines])
+
+
+def complete(shell: Any, event: Any) -> list[str]:
+    """Return the words that may stand where the cursor is: IPython's hook for custom completion."""
+    from jupyter_paddle_gpu.kernel.commands import COMMANDS
+    from jupyter_paddle_gpu.kernel.commands.gpu import ladder
+
+    before = event.text_until_cursor.split(MAGIC.lstrip("%"), 1)[-1]
+    words = before.split()
+    typed = "" if before.endswith(" ") or not words else words.pop()
+    if not words:
+        choices = [*COMMANDS, "--help"]
+    elif (command := COMMANDS.get(words[0])) is None:
+        choices = []
+    elif words[-1] == "--tier":
+        choices = [tier.name for tier in ladder()]
+    elif typed.startswith("-"):
+        parser = MagicParser(prog=MAGIC)
+        command.add_arguments(parser)
+        choices = [option for action in parser._actions for option in action.option_strings]
+    else:
+        choices = command.complete(shell.user_ns)
+    return [choice for choice in choices if choice.startswith(typed)]
