@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NoReturn
 
 from jupyter_paddle_gpu.core.errors import Evicted
@@ -85,12 +86,11 @@ class ProcessEnding:
     def __init__(self, evict: Evict, watch: SigtermWatch) -> None:
         self._evict = evict
         self._watch = watch
-        self._unwinding = False  # the main thread is on its way out, with our exit code
-        self._exiting = False  # it was before, with another one
+        self._end = SystemExit(EXIT_EVICTED)  # once it has a traceback, the main thread is on its way out with our code
+        self._exiting = False  # it is on its way out by itself
 
     def stop_training(self, text: str) -> None:
-        self._unwinding = True
-        self._evict(SystemExit(EXIT_EVICTED))
+        self._evict(self._end)
 
     def finish(self, text: str, timeout_s: float) -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads any more
@@ -98,9 +98,9 @@ class ProcessEnding:
 
     def leave(self, timeout_s: float) -> None:
         def end() -> None:
-            self._unwinding = True
             self._watch.call_handlers()
-            raise SystemExit(EXIT_EVICTED)
+            if _program_runs():
+                raise self._end
 
         if not self._exiting:
             self._watch.run_in_main_thread(end)
@@ -111,9 +111,17 @@ class ProcessEnding:
     def end_exit(self, served: Callable[[], object]) -> None:
         self._exiting = True
         served()
-        if not self._unwinding:
+        if self._end.__traceback__ is None:
             self._watch.call_handlers()
             _end()
+
+
+def _program_runs() -> bool:
+    """Whether the calling main thread is inside of the program still, not behind its end among the exit hooks."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "__main__":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _end() -> NoReturn:
