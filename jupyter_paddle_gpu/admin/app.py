@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ from jupyter_paddle_gpu.admin import demo, ps, run
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -35,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.next_step:
             print(f"  {error.next_step}", file=sys.stderr)
         return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # whom we wrote to has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return EXIT_BROKEN_PIPE
 
 
 if __name__ == "__main__":

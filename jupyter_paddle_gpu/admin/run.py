@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from jupyter_paddle_gpu.admin.job import CannotRun, Job
 from jupyter_paddle_gpu.admin.options import add_book_option
 from jupyter_paddle_gpu.core.device import environment_of
-from jupyter_paddle_gpu.core.errors import RequestError
+from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
+from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.units import format_duration
 from jupyter_paddle_gpu.placement.local.book import Book
@@ -26,6 +28,7 @@ EXIT_CANCELLED = 130  # 128 + SIGINT, as shells say it
 EXIT_NOT_FOUND = 127
 LOOK_S = 0.1
 REPORT_S = 0.5
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,19 +62,26 @@ def call(args: argparse.Namespace) -> int:
                 return EXIT_CANCELLED
             lease = HeldLease.attach(book.directory, ticket.claim_id, ticket.fd)
             return _run(command, lease, received, request.grace_s)
+    except CannotRun as error:
+        _warn(str(error))
+        return EXIT_NOT_FOUND
     finally:
         ticket.release()
 
 
 @contextmanager
 def _signals_recorded() -> Iterator[list[int]]:
-    """Yield the list that SIGINT and SIGTERM are recorded in: handlers record, loops act."""
+    """Yield the list that signals to us are recorded in: handlers record, loops act."""
     received: list[int] = []
 
     def record(signum: int, frame: FrameType | None) -> None:
         received.append(signum)
 
-    previous = {signum: signal.signal(signum, record) for signum in (signal.SIGINT, signal.SIGTERM)}
+    previous = {
+        signum: signal.signal(signum, record)
+        for signum in _FORWARDED
+        if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN  # nohup means it
+    }
     try:
         yield received
     finally:
@@ -94,35 +104,33 @@ def _wait(ticket: Ticket, received: list[int], *, quiet: bool) -> bool:
 
 
 def _run(command: list[str], lease: HeldLease, received: list[int], grace_s: float) -> int:
-    """Run the job in a process group of its own until it ends or its grace is over."""
+    """Run the job until it ends or its grace is over, and return its exit code."""
     environment = {**os.environ, **environment_of(lease.devices)}
-    try:
-        job = subprocess.Popen(command, env=environment, start_new_session=True)
-    except OSError as error:
-        print(f"jupyter paddle-gpu: {command[0]} cannot be run: {error.strerror}", file=sys.stderr)
-        return EXIT_NOT_FOUND
     kill_at_s: float | None = None
-    while True:
-        try:
-            code = job.wait(LOOK_S)
-            break
-        except subprocess.TimeoutExpired:
-            pass
-        while received:
-            _signal_group(job, received.pop(0))
-        if kill_at_s is None and (notice := lease.eviction()):
-            text = f"Evicted by {notice.by}: {format_duration(grace_s)} to the end of the job."
-            print(text, file=sys.stderr, flush=True)
-            kill_at_s = time.monotonic() + notice.remaining_s
-            _signal_group(job, signal.SIGTERM)
-        elif kill_at_s is not None and time.monotonic() >= kill_at_s:
-            _signal_group(job, signal.SIGKILL)
-    _signal_group(job, signal.SIGKILL)  # what the job left behind must not use the GPU that goes back
-    return code if code >= 0 else 128 - code
+    with Job(command, environment, lease.fd) as job:
+        while (code := job.wait(LOOK_S)) is None:
+            while received:
+                job.signal(received.pop(0))
+            if kill_at_s is None and (notice := _eviction(lease)):
+                text = f"Evicted by {notice.by}: {format_duration(grace_s)} to the end of the job."
+                print(text, file=sys.stderr, flush=True)
+                kill_at_s = time.monotonic() + notice.remaining_s
+                job.signal(signal.SIGTERM)
+            elif kill_at_s is not None and time.monotonic() >= kill_at_s:
+                job.signal(signal.SIGKILL)
+        return code
 
 
-def _signal_group(job: subprocess.Popen[bytes], signum: int) -> None:
+@functools.lru_cache(maxsize=16)
+def _warn(text: str) -> None:
+    """Say it once."""
+    print(f"jupyter paddle-gpu: {text}", file=sys.stderr, flush=True)
+
+
+def _eviction(lease: HeldLease) -> EvictionNotice | None:
+    """Return the notice if there is one. A book that is lost ends no job that runs."""
     try:
-        os.killpg(job.pid, signum)
-    except ProcessLookupError:
-        return  # it has ended by itself
+        return lease.eviction()
+    except PlacementError as error:
+        _warn(f"{error.fault}. The job goes on; nobody can ask for its devices.")
+        return None

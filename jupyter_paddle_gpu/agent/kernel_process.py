@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jupyter_paddle_gpu.agent.kernel_log import KernelLog
-from jupyter_paddle_gpu.agent.processes import group_alive, kill_group, tied_to_parent
+from jupyter_paddle_gpu.agent.processes import group_alive, kill_group
 from jupyter_paddle_gpu.core.errors import KernelStartError
 from jupyter_paddle_gpu.core.wire import Start
+from jupyter_paddle_gpu.placement.local.parent import tied_to_parent
 
 LAST_OUTPUT_S = 0.3  # how long to wait for the last lines of a process that has ended
 COMPLAIN_S = 10.0

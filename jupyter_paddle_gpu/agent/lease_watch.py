@@ -63,7 +63,7 @@ class LeaseWatch:
                 notice = self._lease.eviction()
                 if notice is not None and notice.position is None:
                     notice = dataclasses.replace(notice, position=self._lease.position_after_eviction())
-            except OSError as error:
+            except (OSError, PaddleGpuError) as error:
                 if not complained:
                     logger.warning("The book of leases cannot be read: %s", error)
                 complained = True

@@ -6,11 +6,10 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -19,22 +18,6 @@ def become_subreaper() -> None:
     """Make this process the parent of every descendant whose own parent ends: nothing escapes its sight."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-
-
-def tied_to_parent() -> Callable[[], None]:
-    """Return what a new child runs before its program: it dies with this process and hears SIGINT.
-
-    Only calls that were looked up before the fork: another thread may have held a lock at that moment.
-    """
-    parent, prctl, sigkill = os.getpid(), _libc.prctl, int(signal.SIGKILL)
-
-    def prepare() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job would pass "ignore" on
-        prctl(_PR_SET_PDEATHSIG, sigkill, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the line above
-            os._exit(1)
-
-    return prepare
 
 
 @dataclass(frozen=True)

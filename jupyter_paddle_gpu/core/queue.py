@@ -8,7 +8,7 @@ below its own, the latest comer first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,36 @@ class Plan:
 def waiting_in_order(claims: Iterable[Claim]) -> list[Claim]:
     """Return the waiting claims, the next one to be served first."""
     return sorted((c for c in claims if not c.devices), key=lambda c: (-c.priority, c.since_s, c.id))
+
+
+def with_takers(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claims with ``evicted_by`` derived from who names whom: only a waiting claim of a higher tier that
+    preempts counts, and of several the first in the queue."""
+    by_id = {claim.id: replace(claim, evicted_by=None) for claim in claims}
+    for taker in waiting_in_order(by_id.values()):
+        for victim in taker.evicts if taker.preempts else ():
+            held = by_id.get(victim)
+            if held is not None and held.devices and held.evicted_by is None and held.priority < taker.priority:
+                by_id[victim] = replace(held, evicted_by=taker.id)
+    return list(by_id.values())
+
+
+def take_turn(claims: Sequence[Claim], claim_id: str, devices: Sequence[str]) -> Claim:
+    """Return what a waiting claim becomes now: with its devices, or naming those who must give way to it.
+
+    ``claims`` are all live ones (of ``with_takers``), ``devices`` the ids of the machine. Whom it named before stays
+    named while it holds: its notice is out. Raises KeyError where the claim is not among them.
+    """
+    by_id = {claim.id: claim for claim in claims}
+    mine = by_id[claim_id]
+    if mine.devices:
+        return mine
+    decided = plan(claims, devices)
+    if claim_id in decided.grants:
+        return replace(mine, devices=decided.grants[claim_id], evicts=())
+    named = {victim for victim in mine.evicts if victim in by_id and by_id[victim].devices}
+    named |= {victim for victim, taker in decided.evictions.items() if taker == claim_id}
+    return replace(mine, evicts=tuple(sorted(named)))
 
 
 def plan(claims: Sequence[Claim], devices: Sequence[str]) -> Plan:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
+import logging
 import os
-import pwd
-import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -26,9 +24,11 @@ from jupyter_paddle_gpu.core.device import Device, DeviceKind
 from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.core.tiers import Ladder
-from jupyter_paddle_gpu.placement.local import claimfile
+from jupyter_paddle_gpu.core.tiers import Ladder, Tier
+from jupyter_paddle_gpu.placement.local import claimfile, shared
 from jupyter_paddle_gpu.placement.local.machine import Machine, read_machine
+
+log = logging.getLogger(__name__)
 
 
 class Book:
@@ -39,7 +39,7 @@ class Book:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        _make_shared(directory)
+        shared.make_shared(directory)
         self._machine: Machine | None = None
 
     @property
@@ -75,20 +75,20 @@ class Book:
     def claims_locked(self) -> list[Claim]:
         """Return the live claims. The caller is inside ``locked``."""
         claims = [claim for raw in claimfile.read_live(self.directory) if (claim := self._known(raw))]
-        by_id = {claim.id: claim for claim in claims}
-        for taker in claims:
-            for victim in taker.evicts:
-                held = by_id.get(victim)
-                if held is not None and held.devices and held.priority < taker.priority and taker.preempts:
-                    by_id[victim] = dataclasses.replace(held, evicted_by=taker.id)
-        return list(by_id.values())
+        return queue.with_takers(claims)
 
     def _known(self, claim: Claim) -> Claim | None:
-        """Take priority and manners from our ladder, not from somebody's file."""
-        tier = next((tier for tier in self.ladder() if tier.name == claim.tier), None)
-        if tier is None:
+        """Take priority and manners from our ladder, and devices from our list, not from somebody's file.
+
+        A tier that is not on the ladder (any more) ranks below all: its devices are held all the same. None for a
+        claim that holds nothing of this machine, or waits for more than it has and would block those behind for ever.
+        """
+        lowest = min(tier.priority for tier in self.ladder()) - 1
+        tier = next((tier for tier in self.ladder() if tier.name == claim.tier), Tier(claim.tier, lowest, False))
+        held = tuple(device for device in self.device_ids if device in claim.devices)
+        if claim.gpus > len(self.device_ids) or (claim.devices and not held):
             return None
-        return dataclasses.replace(claim, priority=tier.priority, preempts=tier.preempts, evicted_by=None)
+        return dataclasses.replace(claim, priority=tier.priority, preempts=tier.preempts, devices=held)
 
     def new_claim(self, request: GpuRequest, label: str) -> Claim:
         """Return a waiting claim for a request. Raises RequestError for one that can never be met."""
@@ -108,8 +108,8 @@ class Book:
             preempts=tier.preempts,
             gpus=request.gpus,
             since_s=time.time(),
-            owner=_account(),
-            label=label,
+            owner=claimfile.account(os.geteuid()),
+            label=claimfile.one_line(label),
             pid=os.getpid(),
             grace_s=request.grace_s,
         )
@@ -120,46 +120,24 @@ class Book:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the book's lock: nobody else reads or changes the claims meanwhile. Keep it short."""
-        fd = os.open(self.directory / "lock", os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        """Hold the book's lock: nobody else reads or changes the claims meanwhile. Keep it short.
+
+        Raises PlacementError when it cannot be had, and for what the file system refuses inside.
+        """
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
+            with shared.locked(self.directory):
+                yield
+        except OSError as error:
+            raise PlacementError(
+                f"The book of leases {self.directory} cannot be used: {error.strerror}",
+                "Make room there, or name another directory with --book or JUPYTER_PADDLE_GPU_BOOK.",
+            ) from error
 
     def announce(self) -> None:
         """Move the directory's time, which those who wait look at. The caller is inside ``locked``."""
-        marker = self.directory / f".changed-{os.getpid()}-{uuid.uuid4().hex}"
-        marker.touch()
-        marker.unlink()
-
-    def version(self) -> int:
-        """Return a number that moves with every change of the book: cheap, for those who wait."""
-        return self.directory.stat().st_mtime_ns
-
-
-def _make_shared(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        status = directory.lstat()
-        if not stat.S_ISDIR(status.st_mode):
-            raise PlacementError(f"{directory} is not a directory", "Remove it, or name another with --book.")
-        if status.st_uid == os.geteuid():
-            directory.chmod(0o1777)
-        elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-            raise PlacementError(
-                f"{directory} lets everybody remove everybody's claims",
-                f"Its owner should run: chmod 1777 {directory}.",
-            )
-        if not os.access(directory, os.W_OK):
-            raise PlacementError(f"{directory} cannot be written", "Ask the administrator to run: chmod 1777 on it.")
-    except OSError as error:
-        raise PlacementError(f"{directory} cannot be used: {error.strerror}", "Name another with --book.") from None
-
-
-def _account() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())  # containers run under ids without a name
+        marker = self.directory / f".changed-{uuid.uuid4().hex}"
+        try:
+            marker.touch()
+            marker.unlink()
+        except OSError as error:  # the disk is full, say: they look again within a second anyway
+            log.warning("A change in the book of leases could not be announced: %s", error)

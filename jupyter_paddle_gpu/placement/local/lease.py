@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import threading
 import time
@@ -16,9 +17,9 @@ from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.placement.local import claimfile
 from jupyter_paddle_gpu.placement.local.book import Book
+from jupyter_paddle_gpu.placement.local.changes import LOOK_S, Changes
 
-LOOK_S = 0.05  # how often the book's time is looked at
-RECHECK_S = 1.0  # how often the claims are read anyway: a process that dies announces nothing
+log = logging.getLogger(__name__)
 
 
 class _Held:
@@ -41,15 +42,26 @@ class _Held:
         tier = self.book.ladder().get(request.tier)
         self._write(tier=tier.name, priority=tier.priority, preempts=tier.preempts, grace_s=request.grace_s)
 
+    def _due(self, changes: Changes) -> bool:
+        try:
+            return changes.due()
+        except OSError as error:
+            raise PlacementError(
+                f"The book of leases {self.book.directory} cannot be read: {error.strerror}", "Request the GPU again."
+            ) from error
+
     def release(self) -> None:
         """Withdraw the claim: devices are free, a place in the queue is given up. May be repeated."""
-        if self.fd < 0:
+        fd, self.fd = self.fd, -1
+        if fd < 0:
             return
-        with self.book.locked():
-            (self.book.directory / (self._claim.id + claimfile.SUFFIX)).unlink(missing_ok=True)
-            os.close(self.fd)
-            self.fd = -1
-            self.book.announce()
+        try:
+            with self.book.locked():
+                (self.book.directory / (self._claim.id + claimfile.SUFFIX)).unlink(missing_ok=True)
+        except PlacementError as error:  # closing gives the devices back all the same
+            log.warning("A claim's file is left behind: %s", error)
+        finally:
+            os.close(fd)
 
     def _write(self, **fields: object) -> None:
         with self.book.locked():
@@ -58,8 +70,8 @@ class _Held:
     def _write_locked(self, **fields: object) -> None:
         changed = dataclasses.replace(self._claim, **fields)  # type: ignore[arg-type]  # fields of Claim
         if changed != self._claim:
-            self._claim = changed
             claimfile.write(self.fd, changed)
+            self._claim = changed
             self.book.announce()
 
 
@@ -81,29 +93,27 @@ class Ticket(_Held):
             return True
         with self.book.locked():
             claims = self.book.claims_locked()
-            plan = queue.plan(claims, self.book.device_ids)
-            granted = plan.grants.get(self.claim_id)
-            if granted:
-                self._write_locked(devices=granted, evicts=())
-                return True
-            holders = {claim.id for claim in claims if claim.devices}
-            named = {victim for victim in self._claim.evicts if victim in holders}
-            named |= {victim for victim, taker in plan.evictions.items() if taker == self.claim_id}
-            self._write_locked(evicts=tuple(sorted(named)))
-        return False
+            try:
+                mine = queue.take_turn(claims, self.claim_id, self.book.device_ids)
+            except KeyError:
+                raise PlacementError(
+                    f"The claim {self.claim_id} was removed from the book {self.book.directory}",
+                    "Request the GPU again.",
+                ) from None
+            self._write_locked(devices=mine.devices, evicts=mine.evicts)
+        return bool(mine.devices)
 
     def wait(self, cancelled: threading.Event | None = None, timeout_s: float | None = None) -> tuple[Device, ...]:
         """Block until the devices are ours and return them; empty when ``cancelled`` was set or the time is over (the
-        claim is then still there: release it)."""
+        claim is then still there: release it). Raises PlacementError when the book is lost."""
         cancelled = cancelled or threading.Event()
         end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        changes = Changes(self.book.directory)
         while not cancelled.is_set():
-            seen, looked_s = self.book.version(), time.monotonic()
-            if self.poll():
+            if self._due(changes) and self.poll():
                 return self.devices
-            while self.book.version() == seen and time.monotonic() < looked_s + RECHECK_S:
-                if cancelled.wait(LOOK_S) or (end_s is not None and time.monotonic() >= end_s):
-                    return ()
+            if cancelled.wait(LOOK_S) or (end_s is not None and time.monotonic() >= end_s):
+                return ()
         return ()
 
     def hand_over(self) -> None:
@@ -123,6 +133,11 @@ class Ticket(_Held):
 class HeldLease(_Held):
     """A lease in the process that uses the devices: the agent, which got the claim's descriptor from its starter."""
 
+    def __init__(self, book: Book, claim: Claim, fd: int) -> None:
+        super().__init__(book, claim, fd)
+        self._changes = Changes(book.directory)
+        self._notice: EvictionNotice | None = None
+
     @classmethod
     def attach(cls, directory: Path, claim_id: str, fd: int) -> HeldLease:
         """Take over the claim whose locked descriptor was inherited. Raises PlacementError where the book has none."""
@@ -135,7 +150,12 @@ class HeldLease(_Held):
         return lease
 
     def eviction(self) -> EvictionNotice | None:
-        """Return the notice when somebody takes our devices; None: we may stay."""
+        """Return the notice when somebody takes our devices; None: we may stay. Cheap while nothing changes."""
+        if self._due(self._changes):
+            self._notice = self._read_notice()
+        return self._notice
+
+    def _read_notice(self) -> EvictionNotice | None:
         claims = self.book.claims()
         mine = next((claim for claim in claims if claim.id == self.claim_id), None)
         taker = next((claim for claim in claims if mine and claim.id == mine.evicted_by), None)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +14,9 @@ from jupyter_paddle_gpu.core.device import CPU_SLOT, Device
 from jupyter_paddle_gpu.core.errors import PlacementError, RequestError, WireError
 from jupyter_paddle_gpu.core.tiers import DEFAULT_LADDER, Ladder
 
+log = logging.getLogger(__name__)
+
+_DEVICE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9/_.-]*")  # what CUDA_VISIBLE_DEVICES takes as one
 EXAMPLE = '{"gpus": ["0", "1"], "tiers": {"urgent": {"priority": 1000}, "notebook": {"priority": -10}}}'
 
 
@@ -28,10 +34,10 @@ def read_machine(path: Path) -> Machine:
     Raises PlacementError that names the file and the fault.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _read_trusted(path)
     except FileNotFoundError:
         return Machine(_found_devices())
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, WireError) as error:
         raise PlacementError(f"{path} cannot be read: {error}", "Ask the administrator of this machine.") from None
     try:
         data = json.loads(text)
@@ -39,9 +45,20 @@ def read_machine(path: Path) -> Machine:
             raise WireError("it needs an object with the fields gpus and tiers")
         devices = _declared_devices(data["gpus"]) if "gpus" in data else _found_devices()
         ladder = Ladder.from_mapping(data["tiers"]) if "tiers" in data else DEFAULT_LADDER
-    except (ValueError, TypeError, AttributeError, WireError, RequestError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, WireError, RequestError) as error:
         raise PlacementError(f"{path} is not understood: {error}", f"It should look like {EXAMPLE}.") from None
     return Machine(devices, ladder)
+
+
+def _read_trusted(path: Path) -> str:
+    """Return the text of the directory owner's or root's file; anybody else's is as if it were not there."""
+    status = path.lstat()
+    if status.st_uid not in (0, path.parent.stat().st_uid):
+        log.warning("%s is ignored: it belongs neither to root nor to the owner of its directory.", path)
+        raise FileNotFoundError(path)
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise WireError("it is not a file")
+    return path.read_text(encoding="utf-8")
 
 
 def _declared_devices(entries: object) -> tuple[Device, ...]:
@@ -49,7 +66,9 @@ def _declared_devices(entries: object) -> tuple[Device, ...]:
         raise WireError("gpus needs a list of device ids")
     devices = tuple(Device(entry) if isinstance(entry, str) else from_plain(Device, entry) for entry in entries)
     ids = [device.id for device in devices]
-    if len(set(ids)) != len(ids) or not all(ids):
+    if bad := [name for name in ids if not _DEVICE_ID.fullmatch(name)]:
+        raise WireError(f"{bad[0]!r} is no index and no UUID of a GPU")
+    if len(set(ids)) != len(ids):
         raise WireError(f"the ids of gpus must differ: {ids}")
     return devices
 
