@@ -89,7 +89,8 @@ class MoveHandler(PaddleGpuHandler):
     @authorized
     async def post(self, kernel: str) -> None:
         """Move the notebook of a kernel that is not ours to one that is, with a request as for PATCH."""
-        body = self.get_json_body() or {}
+        body = self.get_json_body()
+        body = {} if body is None else body
         if not isinstance(body, dict):
             raise RequestError("A move needs a JSON object", 'Send for example {"gpus": 1, "grace": "60s"}.')
         detail = await self.settings["paddle_gpu_mover"].begin(kernel, body)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -85,8 +86,9 @@ def run(client: BlockingKernelClient, code: str, timeout_s: float = 30.0) -> str
     """Run a cell and return its printed text, or the last line of its traceback."""
     output: list[str] = []
 
-    def keep(message: dict[str, dict[str, str]]) -> None:
-        output.append(message["content"].get("text") or message["content"].get("evalue") or "")
+    def keep(message: dict[str, dict[str, Any]]) -> None:
+        content = message["content"]
+        output.append(content.get("text") or content.get("evalue") or content.get("data", {}).get("text/plain", ""))
 
     client.execute_interactive(code, timeout=timeout_s, output_hook=keep)
     return "".join(output)

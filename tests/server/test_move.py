@@ -1,0 +1,58 @@
+"""``%paddle_gpu request`` in a kernel that is not ours: the notebook stays open and gets one that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.conftest import Machine, eventually, run
+from tests.server.jupyter import JupyterServer
+from tests.server.test_jupyter_server import client_of
+
+
+@pytest.fixture
+def server(machine: Machine) -> Iterator[JupyterServer]:
+    started = JupyterServer(machine.root, "server")
+    yield started
+    started.stop()
+
+
+def test_the_notebook_moves_with_its_request(machine: Machine, server: JupyterServer) -> None:
+    before = server.open("训练 1.ipynb", "python3")
+    old = before["kernel"]["id"]
+    client = client_of(machine, old)
+    run(client, "%load_ext jupyter_paddle_gpu")
+    text = run(client, "%paddle_gpu request --gpus 1 --grace 45s")
+    assert "the notebook gets the kernel “Paddle GPU”" in text
+    client.stop_channels()
+    eventually(lambda: server.ask("GET", f"api/sessions/{before['id']}")["kernel"]["name"] == "paddle-gpu")
+    after = server.ask("GET", f"api/sessions/{before['id']}")
+    assert after["path"] == "训练 1.ipynb"
+    eventually(lambda: old not in [kernel["id"] for kernel in server.ask("GET", "api/kernels")])
+    new = after["kernel"]["id"]
+    eventually(lambda: server.state(new) == "running")
+    assert server.ask("GET", f"paddle-gpu/sessions/{new}")["request"]["grace_s"] == 45
+    client = client_of(machine, new)
+    assert "训练 1.ipynb" in run(client, "import os; print(os.environ['JPY_SESSION_NAME'])")
+    assert "45 s" in run(client, "%paddle_gpu request --grace 45s")  # now it is ours: changed in place
+    client.stop_channels()
+
+
+def test_what_can_never_be_met_leaves_the_notebook_where_it_is(machine: Machine, server: JupyterServer) -> None:
+    before = server.open("a.ipynb", "python3")
+    client = client_of(machine, before["kernel"]["id"])
+    run(client, "%load_ext jupyter_paddle_gpu")
+    text = run(client, "%paddle_gpu request --gpus 9")
+    client.stop_channels()
+    assert "this machine has 1" in text
+    assert server.ask("GET", f"api/sessions/{before['id']}")["kernel"]["id"] == before["kernel"]["id"]
+
+
+def test_a_move_without_a_notebook_or_with_bad_input_is_refused(server: JupyterServer) -> None:
+    assert server.refused("POST", "paddle-gpu/move/nobody", {})[0] == 404
+    kernel = server.open("a.ipynb", "python3")["kernel"]["id"]
+    for body, named in (({"gpus": 0}, "0 GPUs"), ({"gpu": 1}, "gpu"), ([], "object"), ({"grace": "x"}, "'x'")):
+        status, answer = server.refused("POST", f"paddle-gpu/move/{kernel}", body)
+        assert status == 400
+        assert named in answer["message"]
