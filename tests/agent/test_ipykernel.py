@@ -33,18 +33,8 @@ from tests.agent.harness import Connection, RunningAgent, eventually
 Run = Callable[..., RunningAgent]
 PATIENCE_S = 30
 
-# The kernel's line to the agent and its knowledge of the running cell, without anybody who saves.
-LINK = """
-import os, pathlib
-from jupyter_paddle_gpu.kernel.link import Link
-from jupyter_paddle_gpu.kernel.reply import Switchboard
-link = Link(pathlib.Path(os.environ["PADDLE_GPU_AGENT"]), lambda notice: None)
-link.connect()
-board = Switchboard.attach(get_ipython().kernel, link.tell)
-link.ready()
-"""
-# The pause lets the text out: nothing of the kernel runs after that.
-HOLDS_THE_GIL = "import ctypes, time; print('computing', flush=True); time.sleep(0.3); ctypes.PyDLL(None).sleep(600)"
+# Nothing of this kernel runs any more once the file is there: C code that never lets the GIL go.
+HOLDS_THE_GIL = "import ctypes, pathlib; pathlib.Path('held').touch(); ctypes.PyDLL(None).sleep(600)"
 
 
 @dataclass
@@ -55,7 +45,7 @@ class Kernel:
 
     @property
     def start(self) -> Start:
-        command = (sys.executable, "-m", "ipykernel_launcher", "-f", str(self.connection_file))
+        command = (sys.executable, "-m", "jupyter_paddle_gpu.kernel", "-f", str(self.connection_file))
         return Start(command, str(self.connection_file.parent), {}, self.connection_file)
 
     def client(self) -> BlockingKernelClient:
@@ -118,6 +108,13 @@ def published(msg_id: str, *clients: BlockingKernelClient) -> list[list[dict[str
     return heard
 
 
+def hold_the_gil(kernel: Kernel, client: BlockingKernelClient) -> str:
+    """Run the cell; return its message id once it holds the GIL."""
+    msg_id: str = client.execute(HOLDS_THE_GIL)
+    eventually(kernel.connection_file.with_name("held").exists, "the GIL is held")
+    return msg_id
+
+
 def wait_for_text(client: BlockingKernelClient, text: str) -> None:
     while True:
         message: dict[str, Any] = client.get_iopub_msg(timeout=PATIENCE_S)
@@ -153,10 +150,7 @@ def test_a_kernel_that_ends_itself_is_reported_and_starts_again(kernel: Kernel, 
 
 def test_the_last_word_for_a_cell_whose_c_code_holds_the_gil(kernel: Kernel, client: BlockingKernelClient) -> None:
     onlooker = kernel.client()
-    answer(client, client.execute(LINK))
-    msg_id = client.execute(HOLDS_THE_GIL)
-    wait_for_text(client, "computing")
-    wait_for_text(onlooker, "computing")
+    msg_id = hold_the_gil(kernel, client)
     began_s = time.monotonic()
     kernel.server.send(Evict(EvictionNotice(Cause.PREEMPTED, 1.5, "job.py (urgent)", 2)))
 
@@ -176,9 +170,7 @@ def test_the_last_word_for_a_cell_whose_c_code_holds_the_gil(kernel: Kernel, cli
 
 @plain
 def test_a_request_that_waits_in_its_client_is_refused_too(kernel: Kernel, client: BlockingKernelClient) -> None:
-    answer(client, client.execute(LINK))
-    msg_id = client.execute(HOLDS_THE_GIL)
-    wait_for_text(client, "computing")
+    msg_id = hold_the_gil(kernel, client)
     kernel.server.send(Evict(EvictionNotice(Cause.PREEMPTED, 1.0)))
     assert answer(client, msg_id)["content"]["ename"] == "Evicted"
     late = client.execute("print('too late')")
@@ -188,18 +180,18 @@ def test_a_request_that_waits_in_its_client_is_refused_too(kernel: Kernel, clien
 
 @plain
 def test_no_last_word_where_the_kernel_has_answered(kernel: Kernel, client: BlockingKernelClient) -> None:
-    answer(client, client.execute(LINK))
-    kernel.server.send(Evict(EvictionNotice(Cause.PREEMPTED, 1.0)))
-    kernel.server.wait_for(Served)
+    msg_id = client.execute("import time; print('computing', flush=True); time.sleep(600)")
+    wait_for_text(client, "computing")
+    kernel.server.send(Evict(EvictionNotice(Cause.PREEMPTED, 20.0)))
+    assert kernel.server.wait_for(Served).outcome is SaveOutcome.NOTHING
+    assert answer(client, msg_id)["content"]["ename"] == "Evicted"
     assert kernel.agent.exit_code() == 143
     assert "last word" not in kernel.agent.log.read_text()
 
 
 @plain
 def test_no_last_word_for_a_kernel_that_the_user_stopped(kernel: Kernel, client: BlockingKernelClient) -> None:
-    answer(client, client.execute(LINK))
-    client.execute(HOLDS_THE_GIL)
-    wait_for_text(client, "computing")
+    hold_the_gil(kernel, client)
     kernel.server.send(Stop())
     assert kernel.agent.exit_code() == 0
     assert "last word" not in kernel.agent.log.read_text()
