@@ -48,8 +48,8 @@ def _epochs(loop: Loop, freezer: Freezer, epochs: int, resume: Resume) -> Iterat
 def enter_epoch(loop: Loop, resume: Resume) -> None:
     """Stand in the middle of an epoch as if it had been run up to here."""
     saved, cursor = resume.saved, loop.cursor
-    loop.epoch = saved["epoch"]
     randoms.give(saved["epoch"]["random"])
+    loop.epoch = {**saved["epoch"], "random": randoms.take()}  # as begin_epoch had it, for a second interruption
     cursor.load_state(saved["epoch"]["loader"])
     cursor.open(resume.position.epoch)
     cursor.skip(resume.position.batch)
