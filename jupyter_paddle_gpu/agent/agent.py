@@ -126,7 +126,9 @@ class Agent:
             self._evictor.notice(EvictionNotice(Cause.SHUTDOWN, message.save_s))
 
     def _interrupt(self, signum: int) -> None:
-        if self._kernel.process is not None:
+        if signum not in signal.valid_signals():
+            logger.warning("There is no signal %d", signum)
+        elif self._kernel.process is not None:
             self._kernel.process.signal(signum)
 
     def _change(self, request: GpuRequest) -> None:
@@ -176,8 +178,10 @@ class Agent:
             await asyncio.to_thread(self._cell.say_last_word, *arguments)
 
     def _count_down_to_server_gone(self) -> None:
-        notice = EvictionNotice(Cause.SERVER_GONE, self._request.grace_s)
-        self._server_gone = self._loop.call_later(self._spec.lease_s, self._evictor.notice, notice)
+        def gone() -> None:
+            self._evictor.notice(EvictionNotice(Cause.SERVER_GONE, self._request.grace_s))
+
+        self._server_gone = self._loop.call_later(self._spec.lease_s, gone)
 
     def _own(self, work: Coroutine[object, object, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

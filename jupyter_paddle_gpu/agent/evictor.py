@@ -12,7 +12,7 @@ from jupyter_paddle_gpu.agent.kernel_life import POLITE_S, KernelLife
 from jupyter_paddle_gpu.agent.kernel_process import KernelProcess
 from jupyter_paddle_gpu.agent.peers import Peer
 from jupyter_paddle_gpu.agent.processes import process_alive
-from jupyter_paddle_gpu.core.notice import EvictionNotice
+from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
 from jupyter_paddle_gpu.core.wire import Message, Notice, Noticed, Served
 
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 LAST_ANSWER_S = 0.3  # how long the answer of a kernel that has ended may still be on its way
 ONLY_SIGTERM = "The kernel was told by SIGTERM only: the extension jupyter_paddle_gpu is not loaded in it."
 NO_KERNEL = "No kernel was running."
+NO_TIME = "There was no time to save."
 
 
 class Evictor:
@@ -36,7 +37,14 @@ class Evictor:
         self.answer: Served | None = None
 
     def notice(self, notice: EvictionNotice) -> None:
-        """Take a notice in. The first begins the end; a later one counts only if it leaves less time."""
+        """Take a notice in. The first begins the end; a later one counts only if it leaves less time.
+
+        One that is only played (cause DRILL) goes to the kernel, its answer to the watchers, and nothing ends.
+        """
+        if notice.cause is Cause.DRILL:
+            for peer in self._serving:
+                peer.send(Notice(notice))
+            return
         now_s = self._now_s()
         if self.eviction is None:
             logger.info("Notice: %s", notice)
@@ -70,8 +78,8 @@ class Evictor:
 
     def served(self, peer: Peer, served: Served) -> None:
         """A kernel connection has answered."""
-        if self.eviction is None:
-            logger.warning("%s answered a notice that it was not told: %s", peer, served)
+        if self.eviction is None:  # a drill, or a notice that reached the kernel by itself
+            self._announce(served)
             return
         self.eviction.answered(peer, served)
         self._changed.set()
@@ -93,8 +101,10 @@ class Evictor:
         process = self._kernel.process
         if process is None or not process.alive:
             return Served(SaveOutcome.NOTHING, detail=NO_KERNEL)
+        if eviction.remaining_s(self._now_s()) <= 0:
+            return Served(SaveOutcome.NOTHING, detail=NO_TIME)
         by_message = eviction.anybody_told
-        if not by_message and eviction.remaining_s(self._now_s()) > 0:
+        if not by_message:
             process.signal(signal.SIGTERM)
         began_s = self._now_s()
         while not eviction.all_answered and (left_s := eviction.remaining_s(self._now_s())) > 0:

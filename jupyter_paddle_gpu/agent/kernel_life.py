@@ -63,7 +63,7 @@ class KernelLife:
             self.history.clear()
             try:
                 self.process = KernelProcess(start, {**self._env, **start.env}, self._log)
-            except KernelStartError as error:
+            except (KernelStartError, OSError) as error:  # the second: no descriptors or no memory are left
                 logger.warning("%s", error)
                 self._say(KernelExited(NOT_RUNNABLE, str(error)))
                 return

@@ -62,7 +62,8 @@ def _what_happened(notice: EvictionNotice, answer: Served | None) -> str:
     if answer is not None and answer.outcome is SaveOutcome.SAVED:
         saved = "state saved" if answer.step is None else f"step {answer.step} saved"
     else:
-        saved = "nothing saved: " + ("the kernel was killed" if answer is None else answer.detail.rstrip("."))
+        detail = "The kernel was killed" if answer is None else answer.detail.rstrip(".")
+        saved = f"nothing saved: {detail[:1].lower()}{detail[1:]}"
     if notice.cause is Cause.PREEMPTED:
         where = "" if notice.position is None else f", position {notice.position}"
         return f"{saved}, waiting for a GPU{where}"

@@ -14,7 +14,7 @@ from jupyter_paddle_gpu.agent.lease_watch import Lease
 from jupyter_paddle_gpu.agent.processes import become_subreaper
 from jupyter_paddle_gpu.agent.spec import read_spec
 from jupyter_paddle_gpu.core.agentspec import AgentSpec
-from jupyter_paddle_gpu.core.errors import PaddleGpuError
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError
 
 
 def start(spec_path: str) -> int:
@@ -38,7 +38,10 @@ def attached_lease(spec: AgentSpec) -> Lease | None:
         return None
     from jupyter_paddle_gpu.placement.local.lease import HeldLease  # only where a book is used
 
-    return HeldLease.attach(spec.book, spec.claim, spec.claim_fd)
+    try:
+        return HeldLease.attach(spec.book, spec.claim, spec.claim_fd)
+    except OSError as error:
+        raise PlacementError(f"The lease {spec.claim} cannot be kept: {error}", "Request the GPU again.") from error
 
 
 async def _run(spec: AgentSpec, lease: Lease | None, keeper: Keeper) -> int:

@@ -100,6 +100,17 @@ def test_interrupt_reaches_the_group_and_an_ignored_sigint_is_not_inherited(run_
     agent.wait_for_output("interrupted")
 
 
+def test_a_signal_that_does_not_exist_harms_nobody(run_agent: Run) -> None:
+    agent = run_agent()
+    server = agent.connect()
+    kernel = agent.python(server, programs.SLEEP)
+    for signum in (-1, 0, 4711):
+        server.send(Interrupt(signum))
+    server.send(Interrupt(signal.SIGKILL))
+    assert server.wait_for(KernelExited).exit_code == -9
+    assert not alive(kernel)
+
+
 def test_the_kernels_environment(run_agent: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JPY_PARENT_PID", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")

@@ -68,6 +68,26 @@ def test_stop_without_time_tells_nobody(run_agent: Run) -> None:
     assert "Notice" not in agent.output()
 
 
+def test_a_notice_without_time_says_so(run_agent: Run) -> None:
+    agent = run_agent()
+    server = agent.connect()
+    agent.linked(server, programs.SAVES)
+    server.send(Evict(EvictionNotice(Cause.PREEMPTED, 0.0)))
+    assert server.wait_for(Served).detail == "There was no time to save."
+    assert agent.exit_code() == 143
+
+
+def test_a_drill_is_played_and_nothing_ends(run_agent: Run) -> None:
+    agent = run_agent()
+    server = agent.connect()
+    kernel = agent.linked(server, programs.SAVES)
+    server.send(Evict(EvictionNotice(Cause.DRILL, 10.0)))
+    assert server.wait_for(Served).outcome is SaveOutcome.SAVED
+    assert alive(kernel)
+    server.send(Stop())
+    assert agent.exit_code() == 0
+
+
 def test_a_kernel_that_ignores_everything_is_killed_at_the_end_of_the_grace(run_agent: Run) -> None:
     agent = run_agent(grace_s=2.0)
     server = agent.connect()
