@@ -36,7 +36,8 @@ def opened() -> Iterator[bool]:
     try:
         yield True
     finally:
-        pynvml.nvmlShutdown()
+        with contextlib.suppress(pynvml.NVMLError):  # a driver that went meanwhile has closed it already
+            pynvml.nvmlShutdown()
 
 
 def discover() -> list[Device]:
@@ -44,7 +45,12 @@ def discover() -> list[Device]:
     with opened() as present:
         if not present:
             return []
-        return [device for index in range(pynvml.nvmlDeviceGetCount()) for device in _of_gpu(index)]
+        try:
+            count = pynvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            log.warning("NVML does not count the GPUs: %s. None is seen.", error)
+            return []
+        return [device for index in range(count) for device in _of_gpu(index)]
 
 
 def _of_gpu(index: int) -> list[Device]:
@@ -79,8 +85,13 @@ def _slices(handle: Any) -> Iterator[Any]:
 
 
 def _device(handle: Any, kind: DeviceKind) -> Device:
+    """Return the device; without its UUID nobody could be given it, the rest is for show. Raises NVMLError."""
     try:
         memory_bytes: int | None = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
     except pynvml.NVMLError:
         memory_bytes = None  # unknown is not zero
-    return Device(pynvml.nvmlDeviceGetUUID(handle), kind, pynvml.nvmlDeviceGetName(handle), memory_bytes)
+    try:
+        name = pynvml.nvmlDeviceGetName(handle)
+    except pynvml.NVMLError:
+        name = ""
+    return Device(pynvml.nvmlDeviceGetUUID(handle), kind, name, memory_bytes)

@@ -38,9 +38,14 @@ class Machine(RuleBasedStateMachine):
         self.written[name] = Claim(name, tier, rung.priority, rung.preempts, gpus, float(self.count))
 
     @precondition(lambda self: len(self.written) < 8)
-    @rule(tier=st.sampled_from(TIERS), gpus=st.integers(1, 3))
-    def arrive(self, tier: str, gpus: int) -> None:
+    @rule(tier=st.sampled_from(TIERS), gpus=st.sampled_from([1, 1, 2, 3]), looks=st.integers(0, 2))
+    def arrive(self, tier: str, gpus: int, looks: int) -> None:
         self.arrive_as(tier, gpus)
+        for _ in range(looks):
+            self.all_look()
+
+    def all_look(self) -> bool:
+        return bool([claim for claim in queue.waiting_in_order(self.claims) if self.look_as(claim)])
 
     @precondition(lambda self: any(not claim.devices for claim in self.written.values()))
     @rule(data=st.data())
@@ -109,7 +114,7 @@ class Machine(RuleBasedStateMachine):
         for _ in range(40):
             if not moved:
                 break
-            moved = bool([claim for claim in queue.waiting_in_order(self.claims) if self.look_as(claim)])
+            moved = self.all_look()
             for victim in [claim for claim in self.claims if claim.evicted_by]:
                 del self.written[victim.id]
                 moved = True
@@ -120,12 +125,13 @@ class Machine(RuleBasedStateMachine):
             assert free + (lower if head.preempts else 0) < head.gpus
 
 
-Machine.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestLife = Machine.TestCase
 
 
 def test_a_claim_that_holds_or_is_no_tier_to_take_displaces_nobody() -> None:
-    victim = Claim("v", "notebook", -10, False, 1, 0.0, devices=("0",))
-    liar = Claim("l", "notebook", -10, False, 1, 0.0, evicts=("v",))
+    victim = Claim("v", "batch", 100_000, True, 1, 0.0, devices=("0",))
+    lower = Claim("l", "notebook", 0, True, 1, 0.0, evicts=("v",))
+    never = Claim("n", "never", 2_000_000, False, 1, 0.0, evicts=("v",))
     holder = Claim("h", "urgent", 1_000_000, True, 1, 0.0, devices=("1",), evicts=("v",))
-    assert all(claim.evicted_by is None for claim in with_takers([victim, liar, holder]))
+    assert all(claim.evicted_by is None for claim in with_takers([victim, lower, never, holder]))
