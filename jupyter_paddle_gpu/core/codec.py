@@ -82,7 +82,10 @@ def _convert_scalar(hint: Any, item: Any, where: str) -> Any:
     except ValueError:
         raise WireError(f"{where}: {item!r} is not one of {', '.join(repr(m.value) for m in hint)}") from None
     if hint is float and isinstance(item, int) and not isinstance(item, bool):
-        return float(item)
+        try:
+            return float(item)
+        except OverflowError:
+            raise WireError(f"{where} needs a number that fits, not one of {item.bit_length()} bits") from None
     if not isinstance(item, hint) or (isinstance(item, bool) and hint is not bool):
         raise WireError(f"{where} needs {hint.__name__}, not {item!r}")
     return item
