@@ -20,8 +20,7 @@ def read_manifest(directory: Path) -> Manifest:
         size = os.fstat(fd).st_size
         if size > layout.MAX_MANIFEST_BYTES:
             raise Broken(f"{layout.MANIFEST}: {size} bytes are too many for a manifest")
-        with os.fdopen(os.dup(fd), "rb") as file:
-            data = file.read(layout.MAX_MANIFEST_BYTES)
+        data = _read(fd, size)
     finally:
         os.close(fd)
     try:
@@ -47,6 +46,23 @@ def read_state(directory: Path, manifest: Manifest) -> State:
     return State(tensors, manifest.structure)
 
 
+def has_tensor_file(directory: Path, nbytes: int) -> bool:
+    """Whether the tensor file is there in its full size: a look, no check of its bytes."""
+    try:
+        status = (directory / layout.TENSORS).lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == nbytes
+
+
+def _read(fd: int, size: int) -> bytes:
+    try:
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(size)
+    except OSError as error:
+        raise Broken(f"{layout.MANIFEST} cannot be read: {error.strerror}") from None
+
+
 def _map(path: Path, nbytes: int) -> memoryview:
     fd = _open_plain(path)
     try:
@@ -54,6 +70,8 @@ def _map(path: Path, nbytes: int) -> memoryview:
         if size != nbytes:
             raise Broken(f"{path.name} has {size} bytes instead of {nbytes}")
         return memoryview(mmap.mmap(fd, nbytes, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise Broken(f"{path.name} cannot be read: {error.strerror}") from None
     finally:
         os.close(fd)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
-import shutil
 import time
 import zlib
 from collections.abc import Mapping
@@ -13,26 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint import format as layout
-from jupyter_paddle_gpu.checkpoint import reader, writer
+from jupyter_paddle_gpu.checkpoint import reader, removal, writer
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
 from jupyter_paddle_gpu.checkpoint.state import State
 from jupyter_paddle_gpu.checkpoint.writer import Progress
-from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
+from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotError, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
 from jupyter_paddle_gpu.core.units import format_size
 
 log = logging.getLogger(__name__)
 
-_NAME = re.compile(r"(\d{6,})-(?:step-\d+|state)")
-_ABANDONED_S = 24 * 3600.0  # without locks to ask, a save that has not moved for a day is nobody's
+_LOOKS = 10  # each finds what another process has saved since, where all that was listed is removed already
+_NAME = re.compile(r"(\d{6,18})-(?:step-\d+|state)")
 
 
 class Store:
     """Snapshots in ``directory``, which is made at the first save. Several processes may save into one directory.
 
-    ``keep`` is how many of the newest stay; the newest one that is exact stays in any case. ``rate`` is the measured
-    bytes per second of the last save (None: none yet).
+    ``keep`` is how many of the newest whole ones stay; the newest one that is exact stays in any case. ``rate`` is the
+    measured bytes per second of the last save (None: none yet).
     """
 
     def __init__(self, directory: Path, keep: int = 3) -> None:
@@ -52,11 +52,12 @@ class Store:
     ) -> Snapshot:
         """Write a snapshot, durable when this returns, and remove those that are no longer kept.
 
-        Raises StoreUnwritable with the reason; what was there before is untouched then.
+        Raises StoreUnwritable with the reason, SnapshotError for a state that the format cannot hold; what was there
+        before is untouched then.
         """
         started_s = time.perf_counter()
         try:
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            writer.make_directory(self.directory)
             path, sequence = self._new_place(position)
         except OSError as error:
             raise self._unwritable(error, state.nbytes) from error
@@ -64,10 +65,13 @@ class Store:
         try:
             manifest = self._write(path, state, started_s, progress, described)
         except OSError as error:
-            shutil.rmtree(path, ignore_errors=True)
+            removal.discard(path)
             raise self._unwritable(error, state.nbytes) from error
-        except BaseException:  # interrupted or refused: discarded whole
-            shutil.rmtree(path, ignore_errors=True)
+        except (ValueError, RecursionError) as error:
+            removal.discard(path)
+            raise SnapshotError(f"The state cannot be saved: {error}", "Earlier snapshots are untouched.") from error
+        except BaseException:  # interrupted: discarded whole
+            removal.discard(path)
             raise
         self.rate = manifest.nbytes / max(1e-6, time.perf_counter() - started_s)
         self._tidy()
@@ -91,13 +95,19 @@ class Store:
         log. Raises SnapshotNotFound, or SnapshotCorrupt for the one that was asked for."""
         if snapshot is not None:
             return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path)
-        broken = []
-        for candidate in self.list():
-            try:
-                return self._load_one(candidate.path)
-            except SnapshotCorrupt as error:
-                log.warning("%s An older one is used instead.", error)
-                broken.append(candidate.path.name)
+        broken: dict[str, None] = {}
+        for _ in range(_LOOKS):
+            vanished = False
+            for candidate in self.list():
+                try:
+                    return self._load_one(candidate.path)
+                except SnapshotNotFound:
+                    vanished = True
+                except SnapshotCorrupt as error:
+                    log.warning("%s An older one is used instead.", error)
+                    broken[candidate.path.name] = None
+            if not vanished:
+                break
         if broken:
             raise SnapshotCorrupt(
                 f"No snapshot in {self.directory} is whole; broken: {', '.join(broken)}", "Start the training anew."
@@ -113,19 +123,20 @@ class Store:
         if snapshot.path.parent != self.directory:
             raise SnapshotNotFound(f"{snapshot.path} is not in {self.directory}", "Choose one of the listed ones.")
         try:
-            _remove(snapshot.path)
-        except FileNotFoundError:
-            return
+            removal.remove(snapshot.path)
         except OSError as error:
             raise self._unwritable(error, 0) from error
 
     def _load_one(self, path: Path) -> tuple[Snapshot, State]:
+        missing = SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")
         try:
             manifest = reader.read_manifest(path)
             return _describe(path, manifest), reader.read_state(path, manifest)
         except FileNotFoundError:
-            raise SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.") from None
+            raise missing from None
         except Broken as error:
+            if not os.path.lexists(path / layout.MANIFEST):  # another process has removed it meanwhile
+                raise missing from None
             raise SnapshotCorrupt(f"The snapshot {path} is broken: {error}", "Nothing of it was used.") from None
 
     def _write(
@@ -159,40 +170,42 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
+    @staticmethod
+    def _sequence(path: Path) -> int:
+        return int(path.name.split("-")[0])
+
     def _new_place(self, position: Position | None) -> tuple[Path, int]:
         """Make the next directory; two processes that save at once get different ones."""
         what = "state" if position is None else f"step-{position.step}"
-        sequence = 1 + max((int(path.name.split("-")[0]) for path in self._places()), default=0)
+        sequence = 1 + max((self._sequence(path) for path in self._places()), default=0)
         while True:
             claim = self.directory / f"{sequence:06d}-{what}"
-            taken = any(path.name.startswith(f"{sequence:06d}-") for path in self._places())
-            if not taken:
-                try:
-                    claim.mkdir(mode=0o700)
-                except FileExistsError:
-                    pass
-                else:
+            with contextlib.suppress(FileExistsError):
+                claim.mkdir(mode=0o700)
+                if not any(self._sequence(path) == sequence for path in self._places() if path != claim):
                     return claim, sequence
+                claim.rmdir()  # with another step in its name the other process's directory does not collide
             sequence += 1
 
     def _tidy(self) -> None:
         """Remove what is no longer kept, and what dead processes began. A fault here is no fault of the save."""
         snapshots = self.list()
-        exact = next((snapshot for snapshot in snapshots if not snapshot.inexact), None)
-        kept = {snapshot.path for snapshot in snapshots[: self.keep]} | ({exact.path} if exact else set())
+        whole = [snapshot for snapshot in snapshots if reader.has_tensor_file(snapshot.path, snapshot.nbytes)]
+        exact = [snapshot for snapshot in whole if not snapshot.inexact]
+        kept = {snapshot.path for snapshot in (*snapshots[: self.keep], *whole[: self.keep], *exact[:1])}
         try:
             for snapshot in snapshots:
                 if snapshot.path not in kept:
-                    _remove(snapshot.path)
+                    removal.remove(snapshot.path)
             for path in self._places():
-                if not (path / layout.MANIFEST).exists() and _is_abandoned(path):
-                    shutil.rmtree(path)
+                removal.remove_abandoned(path)
         except OSError as error:
             log.warning("An old snapshot could not be removed from %s: %s", self.directory, error)
 
     def _unwritable(self, error: OSError, needed_bytes: int) -> StoreUnwritable:
         try:
-            status = os.statvfs(self.directory if self.directory.exists() else self.directory.parent)
+            place = next(place for place in (self.directory, *self.directory.parents) if place.exists())
+            status = os.statvfs(place)
             free = f"{format_size(status.f_bavail * status.f_frsize)} free, {format_size(needed_bytes)} needed"
         except OSError:
             free = f"{format_size(needed_bytes)} needed"
@@ -213,25 +226,3 @@ def _describe(path: Path, manifest: Manifest) -> Snapshot:
         inexact=manifest.inexact,
         session=manifest.session,
     )
-
-
-def _remove(path: Path) -> None:
-    """Remove a snapshot, its manifest first: half a removal leaves no snapshot that could be taken for whole."""
-    (path / layout.MANIFEST).unlink()
-    writer.sync_directory(path)
-    shutil.rmtree(path)
-
-
-def _is_abandoned(path: Path) -> bool:
-    """Whether nobody writes this directory any more: its tensor file is there and not locked. Where there is no file
-    yet, or no locks to ask, age decides."""
-    age_s = time.time() - path.stat().st_mtime
-    try:
-        fd = os.open(path / layout.TENSORS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return age_s > _ABANDONED_S
-    try:
-        ours = writer.lock(fd)
-    finally:
-        os.close(fd)
-    return age_s > _ABANDONED_S if ours is None else ours

@@ -1,6 +1,6 @@
 """Durable writes: each file is on the disk before the next step begins, and the manifest comes last.
 
-    mkdir DIR → write tensors → fsync → fsync DIR and its parent
+    mkdir DIR → write tensors → fsync → fsync DIR, its parent and the parents that were made for it
               → write manifest beside its place → fsync → rename → fsync DIR
 
 A kill or a power loss at any point leaves either a complete snapshot or a directory without a manifest.
@@ -8,6 +8,8 @@ A kill or a power loss at any point leaves either a complete snapshot or a direc
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import zlib
@@ -20,6 +22,9 @@ from jupyter_paddle_gpu.checkpoint.state import RawTensor
 
 CHUNK_BYTES = 8 * 2**20  # checksum and write alternate in pieces that stay in the processor's cache
 
+# what object stores and some network mounts answer to flock, and to fsync of a directory
+_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOTTY, errno.EBADF, errno.ENOLCK}
+
 Progress = Callable[[int], None]  # gets the bytes written so far
 
 
@@ -27,7 +32,12 @@ def create_tensor_file(path: Path) -> int:
     """Create the tensor file and return its descriptor, locked until it is closed: others can tell a save in progress
     from what a dead process left behind. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    lock(fd)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # nobody else holds it for longer than a look
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            os.close(fd)
+            raise
     return fd
 
 
@@ -69,16 +79,32 @@ def write_manifest(directory: Path, data: bytes) -> None:
     sync_directory(directory)
 
 
+def make_directory(directory: Path) -> None:
+    """Make a directory for its owner only, with its parents, all durable. May be repeated. Raises OSError."""
+    missing = []
+    place = directory
+    while not place.exists() and place != place.parent:
+        missing.append(place)
+        place = place.parent
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for made in missing:
+        with contextlib.suppress(PermissionError):  # a parent that others may not list
+            sync_directory(made.parent)
+
+
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    """Make the names in a directory durable, where the file system has something to do for it. Raises OSError."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
     finally:
         os.close(fd)
 
 
-def lock(fd: int) -> bool | None:
+def try_lock(fd: int) -> bool | None:
     """Lock an open file without waiting; return whether it is ours now, None where the file system has no locks
     (object stores, some network mounts)."""
     try:
