@@ -71,7 +71,7 @@ class SigtermWatch:
         """Undo a replacement below Python; from any thread."""
         if self._action is not None and _sigaction(signal.SIGTERM) != self._action:
             _sigaction(signal.SIGTERM, self._action)
-            log.info("SIGTERM is listened to again: a library had replaced its handler")
+            log.debug("SIGTERM is listened to again: a library had replaced its handler")
 
     def has_handlers(self) -> bool:
         """Whether somebody else's handler was there before ours, or has come since."""

@@ -65,7 +65,7 @@ class Notebook:
     @staticmethod
     def _take(cell: Cell, message: dict[str, Any], on_text: Callable[[str], None] | None) -> None:
         content = message["content"]
-        if message["msg_type"] == "stream":
+        if message["msg_type"] == "stream" and content["name"] == "stdout":
             cell.text += content["text"]
             if on_text:
                 on_text(content["text"])
