@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,13 +26,13 @@ PLAIN_KERNEL = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_f
 class Machine:
     """The machine and the account of one test."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, runtime: Path) -> None:
+        self.root, self.runtime = root, runtime
         self.data = root / "data"
         self.book = root / "book"
         self.env = {
             "JUPYTER_DATA_DIR": str(self.data),
-            "JUPYTER_RUNTIME_DIR": str(root / "run"),
+            "JUPYTER_RUNTIME_DIR": str(runtime),
             "JUPYTER_CONFIG_DIR": str(root / "config"),
             "JUPYTER_PADDLE_GPU_BOOK": str(self.book),
             "IPYTHONDIR": str(root / "ipython"),
@@ -112,8 +113,15 @@ def begin(client: BlockingKernelClient, code: str) -> str:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
+def runtime() -> Iterator[Path]:
+    """A directory whose name is short enough for the sockets of kernels."""
+    with tempfile.TemporaryDirectory(prefix="pg") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    machine = Machine(tmp_path, runtime)
     for name, value in machine.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Manager, "_of_process", None)

@@ -35,7 +35,7 @@ def serve(machine: Machine) -> Iterator[Callable[..., JupyterServer]]:
 
 def client_of(machine: Machine, kernel: str) -> BlockingKernelClient:
     client = BlockingKernelClient()
-    client.load_connection_file(str(machine.root / "run" / f"kernel-{kernel}.json"))
+    client.load_connection_file(str(machine.runtime / f"kernel-{kernel}.json"))
     client.start_channels()
     client.wait_for_ready(timeout=30)
     return client
@@ -79,6 +79,20 @@ def test_kernels_of_a_killed_server_are_taken_over(machine: Machine, serve: Call
     after.stop()
     eventually(lambda: not machine.agents())
     assert serve().ask("GET", "api/sessions") == [], "what was shut down does not come back"
+
+
+@pytest.mark.parametrize(
+    "option", ["--MappingKernelManager.transport_encryption=required", "--KernelManager.transport=ipc"]
+)
+def test_keys_and_transport_outlive_the_server_too(option: str, serve: Callable[..., JupyterServer]) -> None:
+    first = serve(option)
+    kernel = first.open("a.ipynb", "gpu")["kernel"]["id"]
+    assert asyncio.run(first.run(kernel, "x = 5; print(x)")) == "5\n"
+    first.kill()
+    after = serve(option)
+    assert asyncio.run(after.run(kernel, "print(x)")) == "5\n"
+    after.ask("POST", f"api/kernels/{kernel}/restart")
+    assert asyncio.run(after.run(kernel, "print('x' in dir())")) == "False\n"
 
 
 def test_an_open_notebook_survives_the_eviction_of_its_kernel(
