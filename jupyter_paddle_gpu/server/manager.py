@@ -214,8 +214,11 @@ class Manager:
 
         return await self.call(begin())
 
-    def note_notebooks(self, session: str, notebooks: tuple[Notebook, ...]) -> None:
-        """Remember Jupyter's own sessions of a kernel, for the server that may have to come after us."""
-        driver = self._drivers.get(session)
-        if driver is not None:
-            self._loop.call_soon_threadsafe(driver.session.opened_in, notebooks)
+    async def note_notebooks(self, notebooks: Mapping[str, tuple[Notebook, ...]]) -> None:
+        """Remember Jupyter's own sessions by kernel, for the server that may have to come after us."""
+
+        async def note() -> None:
+            for session, driver in self._drivers.items():
+                driver.session.opened_in(notebooks.get(session, ()))
+
+        await self.call(note())

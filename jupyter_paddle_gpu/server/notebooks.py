@@ -40,8 +40,7 @@ class NotebookMemory:
         for model in await ensure_async(self._sessions.list_sessions()):
             text = {name: str(model[name] or "") for name in ("id", "path", "name", "type")}
             found[model["kernel"]["id"]].append(Notebook(**text))
-        for view in self._manager.views():
-            self._manager.note_notebooks(view.id, tuple(found[view.id]))
+        await self._manager.note_notebooks({kernel: tuple(sessions) for kernel, sessions in found.items()})
 
 
 async def bring_back(records: list[Record], kernel_manager: Any, session_manager: Any, log: logging.Logger) -> None:

@@ -173,10 +173,15 @@ def save(*_):
     pathlib.Path({str(machine.root / "saved")!r}).write_text("whole")
     raise SystemExit
 signal.signal(signal.SIGTERM, save)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    pathlib.Path({str(machine.root / "interrupted")!r}).touch()
 """
-    begin(client, saver + "time.sleep(60)")
+    begin(client, saver)
     began_s = time.monotonic()
     manager.shutdown_kernel()
     assert time.monotonic() - began_s < 4
     assert not manager.is_alive()
     eventually(lambda: (machine.root / "saved").exists() and not machine.agents(), 10)
+    assert not (machine.root / "interrupted").exists(), "the training that is to be saved must not be torn"

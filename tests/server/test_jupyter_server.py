@@ -81,6 +81,23 @@ def test_kernels_of_a_killed_server_are_taken_over(machine: Machine, serve: Call
     assert serve().ask("GET", "api/sessions") == [], "what was shut down does not come back"
 
 
+def test_a_session_evicted_while_there_is_no_server_comes_back_with_the_next(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    first = serve()
+    opened = first.open("a.ipynb", "gpu")
+    kernel = opened["kernel"]["id"]
+    first.kill()
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20), "the agent gives its GPU up without a server too"
+    after = serve()
+    assert [seen(session) for session in after.ask("GET", "api/sessions")] == [seen(opened)]
+    assert after.state(kernel) == "waiting"
+    ticket.release()
+    eventually(lambda: after.state(kernel) == "running")
+    assert asyncio.run(after.run(kernel, "print(1)")) == "1\n"
+
+
 @pytest.mark.parametrize(
     "option", ["--MappingKernelManager.transport_encryption=required", "--KernelManager.transport=ipc"]
 )
