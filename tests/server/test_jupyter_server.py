@@ -37,8 +37,17 @@ def client_of(machine: Machine, kernel: str) -> BlockingKernelClient:
     client = BlockingKernelClient()
     client.load_connection_file(str(machine.runtime / f"kernel-{kernel}.json"))
     client.start_channels()
-    client.wait_for_ready(timeout=30)
+    eventually(lambda: _answers(client))
     return client
+
+
+def _answers(client: BlockingKernelClient) -> bool:
+    """Whether the kernel answers; a client without a manager takes one that is still starting for dead."""
+    try:
+        client.wait_for_ready(timeout=10)
+    except RuntimeError:
+        return False
+    return True
 
 
 def seen(session: dict[str, Any]) -> tuple[str, str, str]:
