@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,69 @@ def test_ctrl_c_reaches_the_job(book: Book) -> None:
     job.send_signal(signal.SIGINT)
     assert finish(job)[0] != 0
     assert book.claims() == []
+
+
+def test_a_job_ends_with_the_command_that_runs_it_even_if_that_is_killed(book: Book) -> None:
+    job = start(book, "run", *python("import os, time; print(os.getpid(), flush=True); time.sleep(60)"))
+    assert job.stdout
+    pid = int(job.stdout.readline())
+    job.kill()
+    finish(job)
+    wait_for(lambda: not book.claims())
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_what_outlives_a_killed_command_keeps_the_lease(book: Book) -> None:
+    job = start(book, "run", "--", "sh", "-c", "sleep 60 & echo $!; wait")
+    assert job.stdout
+    pid = int(job.stdout.readline())
+    job.kill()
+    job.wait()
+    job.stdout.close()
+    assert job.stderr
+    job.stderr.close()
+    waiter = Ticket.file(book, GpuRequest(), "next")
+    assert not waiter.wait(timeout_s=0.3), "the device was lent while a process of the job still used it"
+    os.kill(pid, signal.SIGKILL)
+    assert waiter.wait(timeout_s=30)
+    waiter.release()
+
+
+def test_a_job_goes_on_without_its_book_and_leaves_nothing_behind(book: Book) -> None:
+    code = "import time; print('up', flush=True); input(); print('done')"
+    job = subprocess.Popen(
+        [sys.executable, "-m", "jupyter_paddle_gpu.admin.app", "run", "--book", str(book.directory), *python(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout
+    assert job.stderr
+    assert job.stdout.readline() == "up\n"
+    shutil.rmtree(book.directory)
+    assert "The job goes on" in job.stderr.readline()
+    output, _ = job.communicate("\n", timeout=60)
+    assert (job.returncode, output) == (0, "done\n")
+
+
+def test_ps_whose_reader_has_enough_says_nothing(book: Book) -> None:
+    process = start(book, "ps")
+    assert process.stdout
+    process.stdout.close()
+    process.wait(60)
+    assert process.stderr
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_a_directory_that_cannot_be_a_book_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-m", "jupyter_paddle_gpu.admin.app", "ps", "--book", str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "is not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_ps_shows_who_holds_and_who_waits_and_why(book: Book) -> None:

@@ -170,8 +170,12 @@ def test_a_directory_of_somebody_else_that_cannot_be_written(shared_book: Book, 
     assert "chmod 1777" in said
 
 
-def test_another_user_with_a_narrow_umask_is_seen_and_waits_its_turn(shared_book: Book, as_nobody: AsNobody) -> None:
-    mine = Ticket.file(shared_book, GpuRequest(gpus=2), "mine")
+def test_users_with_a_narrow_umask_see_each_other_and_wait_their_turn(shared_book: Book, as_nobody: AsNobody) -> None:
+    previous = os.umask(0o077)
+    try:
+        mine = Ticket.file(shared_book, GpuRequest(gpus=2), "mine")
+    finally:
+        os.umask(previous)
     assert mine.poll()
     code = (
         "ticket = Ticket.file(Book(directory), GpuRequest(), 'theirs')\n"

@@ -17,6 +17,7 @@ import pytest
 
 from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement.local import changes
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.lease import HeldLease, Ticket
 
@@ -135,7 +136,8 @@ def test_an_eviction_is_called_off_when_its_taker_gives_up(book: Book) -> None:
         lease.release()
 
 
-def test_a_waiter_is_woken_by_a_release(book: Book) -> None:
+def test_a_waiter_is_woken_by_a_release(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "RECHECK_S", 600.0)  # not by looking anyway
     holder = Ticket.file(book, GpuRequest(gpus=2), "both")
     assert holder.poll()
     waiter = Ticket.file(book, NOTEBOOK, "waiter")
