@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_paddle_gpu.core.device import Device
+from jupyter_paddle_gpu.core.environment import ENV_AGENT as ENV_AGENT
+from jupyter_paddle_gpu.core.environment import ENV_SESSION as ENV_SESSION
 from jupyter_paddle_gpu.core.request import GpuRequest
-
-# The variables that the agent gives to its kernel.
-ENV_SESSION = "PADDLE_GPU_SESSION"  # the session's id
-ENV_AGENT = "PADDLE_GPU_AGENT"  # path of the agent's socket
 
 
 @dataclass(frozen=True)

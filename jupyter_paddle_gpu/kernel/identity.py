@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION
+from jupyter_paddle_gpu.core.environment import ENV_AGENT, ENV_SESSION
 
 ENV_SNAPSHOTS = "JUPYTER_PADDLE_GPU_SNAPSHOTS"  # the root of all snapshot directories, instead of Jupyter's data dir
 ENV_NOTEBOOK = "JPY_SESSION_NAME"  # the notebook's path, set by jupyter_server

@@ -1,0 +1,6 @@
+"""The variables that an agent gives to its kernel."""
+
+from __future__ import annotations
+
+ENV_SESSION = "PADDLE_GPU_SESSION"  # the session's id
+ENV_AGENT = "PADDLE_GPU_AGENT"  # path of the agent's socket
