@@ -36,6 +36,13 @@ SAVES_WHEN_TOLD_TWICE = linked("if notice['remaining_s'] < 10: served()")
 IGNORES_EVERYTHING = linked("pass", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 CRASHES_WHILE_SAVING = linked("os.kill(os.getpid(), signal.SIGSEGV)")
 EXITS_RIGHT_AFTER_ITS_ANSWER = linked("served(); os._exit(143)")
+# Its last message is still on its way when the process is gone.
+IS_HEARD_AFTER_ITS_END = linked("""
+if os.fork():
+    os._exit(143)
+time.sleep(0.15)
+served()
+""")
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
 SAVES_ON_SIGTERM = """
 import os, signal, time

@@ -91,7 +91,7 @@ def test_many_restarts_one_after_the_other_leave_the_last(run_agent: Run) -> Non
     assert [alive(pid) for pid in pids] == [False] * 4 + [True]
 
 
-def test_interrupt_reaches_the_group_and_an_ignored_sigint_is_not_inherited(run_agent: Run) -> None:
+def test_interrupt_reaches_the_whole_group(run_agent: Run) -> None:
     agent = run_agent()
     server = agent.connect()
     agent.start(server, "sh", "-c", f'"{sys.executable}" -u -c "$0"', programs.SAYS_INTERRUPTED)

@@ -124,6 +124,14 @@ def test_sigterm_at_any_moment_of_the_start_ends_it_with_143(directory: Path) ->
         assert b"Traceback" not in output
 
 
+def test_sigterm_is_heard_before_anything_is_loaded() -> None:
+    """As a container's first process Python ignores SIGTERM where nobody has set a handler."""
+    code = "from jupyter_paddle_gpu.agent.__main__ import main; import os, signal, time; main([]); "
+    code += "os.kill(os.getpid(), signal.SIGTERM); time.sleep(10)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert ended.returncode == 143
+
+
 def test_an_agent_is_light() -> None:
     """It lives beside every kernel: nothing of Jupyter, NumPy, NVML or psutil belongs into it."""
     code = "import jupyter_paddle_gpu.agent.start, sys; print([m for m in sys.modules if m.split('.')[0] in HEAVY])"
