@@ -52,6 +52,8 @@ for _ in range(kills):
         told_in_all = int.from_bytes(word, "little")
     os.close(hear)
     stray += any(not (place / "manifest.json").exists() for place in directory.iterdir())
+    for listed in Store(directory).list():
+        Store(directory).verify(listed)  # what is listed is whole, not only the newest
     snapshot, loaded = Store(directory).load()
     assert snapshot.step in (told_in_all, told_in_all + 1), (snapshot.step, told_in_all)
     assert bytes(loaded.tensors["w"].data) == bytes(state(snapshot.step).tensors["w"].data)
