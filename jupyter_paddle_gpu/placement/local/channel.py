@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, WireError
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, decode, encode
@@ -26,34 +24,34 @@ class AgentProcess:
         self.pid = pid
         self.exit_code: int | None = None  # as shells say it; None while it runs, or where only its parent knew
         self._child = child
-        self._started_s = _start_time_s(pid)
+        self._started = _start_time(pid)
 
     def ended(self) -> bool:
         """Whether the process is no more."""
         if self._child:
             self._reap()
             return not self._child
-        return self._started_s is None or _start_time_s(self.pid) != self._started_s
+        return self._started is None or _start_time(self.pid) != self._started
 
     def _reap(self) -> None:
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:  # somebody of this process reaps all children
-            self._started_s, self._child = None, False
+            self._started, self._child = None, False
             return
         if pid:
             code = os.waitstatus_to_exitcode(status)
             self.exit_code = code if code >= 0 else 128 - code
-            self._started_s, self._child = None, False
+            self._started, self._child = None, False
 
 
-def _start_time_s(pid: int) -> float | None:
+def _start_time(pid: int) -> str | None:
     """Return when a process started, which tells it from a later one of the same number; None for a dead one."""
     try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
-    except psutil.NoSuchProcess:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
         return None
+    return None if fields[0] == "Z" else fields[19]  # proc(5): state is the 3rd field, starttime the 22nd
 
 
 async def connect(
