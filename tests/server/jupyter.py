@@ -74,7 +74,14 @@ class JupyterServer:
         env = {**os.environ, "JUPYTERHUB_API_TOKEN": "of-the-hub", "JUPYTER_PREFER_ENV_PATH": "1"}
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=env, stdin=subprocess.DEVNULL)
-        deadline_s = time.monotonic() + 20
+        try:
+            self._wait()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait(self) -> None:
+        deadline_s = time.monotonic() + 40
         while not self._answers():
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline_s, self.log
