@@ -199,7 +199,7 @@ class Freezer:
             inventory = paddle.inventory.look()
             moment = paddle.picture.take(inventory)
             last = max((item.last for item in inventory.trained), default=0)
-            needed = {number for number, item in enumerate(inventory.trained) if item.last == last}
+            needed = {number for number, item in enumerate(inventory.trained) if item.last == last and item.in_network}
         boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), moment)
         return _Taken(boundary, inventory, needed, ended[1] if ended else None, None, self.inexact())
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint.arrival import on_arrival
 from jupyter_paddle_gpu.checkpoint.gate import Gate
+from jupyter_paddle_gpu.checkpoint.registry import REGISTRY
 
 _MOVING = ("step", "minimize", "_apply_optimize")
 _MARK = "__paddle_gpu_original__"
@@ -19,7 +21,10 @@ def install(gate: Gate, fitting: Callable[[Any], None] | None = None) -> None:
     ``fitting`` is given the module paddle.hapi.model. Importing paddle is not done here.
     """
 
+    late = "paddle" in sys.modules
+
     def patch(paddle: Any) -> None:
+        REGISTRY.attend(paddle.nn.Layer, paddle.optimizer.Optimizer, paddle.amp.grad_scaler.AmpScaler, late=late)
         for cls in _family(paddle.optimizer.Optimizer):
             _gate_class(cls, gate)
         _watch_hands(paddle.Tensor, gate)

@@ -51,6 +51,7 @@ def enter_epoch(loop: Loop, resume: Resume) -> None:
     randoms.give(saved["epoch"]["random"])
     loop.epoch = {**saved["epoch"], "random": randoms.take()}  # as begin_epoch had it, for a second interruption
     cursor.load_state(saved["epoch"]["loader"])
+    loop.begin_epoch()
     cursor.open(resume.position.epoch)
     cursor.skip(resume.position.batch)
     randoms.give(saved["random"])

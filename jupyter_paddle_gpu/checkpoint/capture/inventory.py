@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import paddle
-from paddle.amp import AmpScaler, GradScaler
-from paddle.optimizer import Optimizer
 
 from jupyter_paddle_gpu.checkpoint.gate import FIRST, LAST
+from jupyter_paddle_gpu.checkpoint.registry import REGISTRY
 
-Layer = paddle.nn.Layer
 DataParallel = paddle.DataParallel
 
 
@@ -51,6 +49,11 @@ class Trained:
     @property
     def last(self) -> int:
         return int(self.optimizer.__dict__.get(LAST, 0))
+
+    @property
+    def in_network(self) -> bool:
+        """Whether a network holds its parameters; none does while a function that trained is being left."""
+        return any(network >= 0 for network, _, _ in self.params)
 
     @property
     def age(self) -> tuple[Any, ...]:
@@ -92,6 +95,12 @@ def look(fresh_since: int | None = None) -> Inventory:
     """
     layers, optimizers, scalers = _find()
     everything = name_all(layers, optimizers, scalers)
+    if any(network < 0 for item in everything.trained for network, _, _ in item.params):
+        # an optimizer holds itself, and outlives its network until the next collection
+        del everything, layers, optimizers, scalers
+        gc.collect()
+        layers, optimizers, scalers = _find()
+        everything = name_all(layers, optimizers, scalers)
     chosen = []
     for twins in by_signature(everything.trained):
         chosen.extend(_current(twins, fresh_since))
@@ -104,24 +113,12 @@ def look_at_all() -> Inventory:
 
 
 def _find() -> tuple[list[Any], list[Any], list[Any]]:
-    kinds: dict[type, int] = {}
-    found: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-    for thing in gc.get_objects():
-        kind = type(thing)
-        which = kinds.get(kind)
-        if which is None:
-            which = kinds[kind] = _which(kind)
-        if which >= 0:
-            found[which].append(thing)
-    return found
-
-
-def _which(kind: type) -> int:
-    if issubclass(kind, Layer):
-        return 0
-    if issubclass(kind, Optimizer):
-        return 1
-    return 2 if issubclass(kind, (AmpScaler, GradScaler)) else -1
+    """Return what is alive and fully made: another thread may be building a network right now."""
+    return (
+        [layer for layer in REGISTRY.layers() if "_sub_layers" in vars(layer)],
+        [optimizer for optimizer in REGISTRY.optimizers() if "_accumulators" in vars(optimizer)],
+        [scaler for scaler in REGISTRY.scalers() if "_enable" in vars(scaler)],
+    )
 
 
 def name_all(layers: list[Any], optimizers: list[Any], scalers: list[Any]) -> Inventory:
@@ -198,8 +195,11 @@ def _current(twins: list[Trained], fresh_since: int | None) -> list[Trained]:
     """Leave out what a newer build of the same network has replaced."""
     newest = twins[-1]
     if fresh_since is None:
-        newest = max(twins, key=lambda item: item.last)
-    return [item for item in twins if item is newest or (newest.first and item.last >= newest.first)]
+        newest = max(twins, key=lambda item: (item.last, item.age))
+    if not newest.first:
+        return [item for item in twins if not item.first]
+    in_use = newest.first if fresh_since is None else min(newest.first, fresh_since + 1)
+    return [item for item in twins if item is newest or item.last >= in_use]
 
 
 def _natural(name: str) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import paddle
@@ -32,19 +32,19 @@ def heavy(item: Trained, number: int, into: dict[str, RawTensor]) -> dict[str, A
             index, master = (of_master[name], True) if name in of_master else (indices.get(name, -1), False)
             if index >= 0:
                 slots.append([_plain_slot(optimizer, slot), index, master])
-                into[prefix + slot_name(item, _plain_slot(optimizer, slot), index)] = tensors.live(value)
+                into[prefix + slot_name(item.params, _plain_slot(optimizer, slot), index)] = tensors.live(value)
     for name, weight in masters.items():
         if name in indices:
-            into[prefix + slot_name(item, "master", indices[name])] = tensors.live(weight)
+            into[prefix + slot_name(item.params, "master", indices[name])] = tensors.live(weight)
     structure: dict[str, Any] = {"slots": slots, "masters": sorted(of_master.values())}
     if isinstance(optimizer, LBFGS):
         structure["state"] = Encoder(prefix, into, live=True).encode(dict(optimizer.state), "state")
     return structure
 
 
-def slot_name(item: Trained, slot: str, index: int) -> str:
-    """Return the lasting name of a piece of state: the accumulator and the parameter."""
-    network, name, _ = item.params[index]
+def slot_name(params: Sequence[Sequence[Any]], slot: str, index: int) -> str:
+    """Return the lasting name of a piece of state: the accumulator and the parameter as it was saved."""
+    network, name = params[index][:2]
     return f"{slot}.{network}.{name}" if network >= 0 else f"{slot}.{name}"
 
 
@@ -104,11 +104,11 @@ def restore(item: Trained, number: int, structure: Mapping[str, Any], saved: Map
     optimizer, prefix = item.optimizer, f"optimizers.{number}."
     for index in structure["masters"]:
         weight = optimizer._create_master_weight(item.params[index][2])
-        tensors.fill(weight, saved[prefix + slot_name(item, "master", index)])
+        tensors.fill(weight, saved[prefix + slot_name(structure["params"], "master", index)])
     _make_accumulators(item, sorted({index for _, index, _ in structure["slots"]}))
     kept = set()
     for slot, index, master in structure["slots"]:
-        raw = saved[prefix + slot_name(item, slot, index)]
+        raw = saved[prefix + slot_name(structure["params"], slot, index)]
         param = item.params[index][2]
         target = optimizer._master_weights[param.name] if master else param
         full = f"{optimizer._name}_{slot}" if optimizer._name else slot

@@ -73,14 +73,20 @@ def _network(network: Network, number: int, moment: Moment, into: dict[str, RawT
         "kind": network.kind,
         "evaluating": [name for name, part in parts if not part.training],
         "frozen": [name for name, param in network.layer.named_parameters() if param.stop_gradient],
-        "graded": [name for name, param in network.layer.named_parameters() if param._grad_ivar() is not None],
+        "graded": [name for name, param in network.layer.named_parameters() if _graded(param)],
     }
+
+
+def _graded(param: Any) -> bool:
+    """Whether a parameter has a gradient that stays when it is cleared: a sparse one goes."""
+    gradient = param._grad_ivar()
+    return gradient is not None and not gradient.is_selected_rows()
 
 
 def pending_gradients(inventory: Inventory) -> bool:
     """Whether some parameter has a gradient that no update has used yet, given that none came since the boundary."""
     return any(
-        (gradient := param._grad_ivar()) is not None and bool(gradient.any())
+        (gradient := param._grad_ivar()) is not None and tensors.moved(gradient)
         for item in inventory.trained
         for _, _, param in item.params
         if not param.stop_gradient

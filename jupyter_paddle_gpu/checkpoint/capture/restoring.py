@@ -45,7 +45,8 @@ def plan(state: State, inventory: Inventory) -> Plan:
             _add(made, number, item, inventory)
     missing = [number for number in range(len(saved)) if number not in made.optimizers]
     for number in missing:
-        if saved[number]["needed"] or not made.optimizers:
+        in_network = any(network >= 0 for network, _ in saved[number]["params"])
+        if saved[number]["needed"] or (in_network and not made.optimizers):
             made.differences.extend(_why_not(state, number, inventory))
         else:
             made.left_out.append(f"{saved[number]['kind']} of {_network_names(state, number)}: not built here")

@@ -39,6 +39,15 @@ def copy(tensor: Any) -> RawTensor:
     return RawTensor(name, shape, raw_array(np.array(tensor.numpy(), copy=True)).data)
 
 
+def moved(gradient: Any) -> bool:
+    """Whether a gradient is more than a cleared one, which is zero."""
+    if gradient.is_selected_rows():
+        return True
+    if gradient.place.is_cpu_place() and gradient.is_contiguous():
+        return bool(np.frombuffer(live(gradient).data, np.uint8).any())
+    return bool((gradient.astype("float32") != 0).any())
+
+
 def build(raw: RawTensor) -> Any:
     """Return a new tensor on the current device."""
     with paddle.no_grad():
