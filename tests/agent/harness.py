@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -41,6 +40,12 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def listens(path: Path) -> bool:
+    """Whether somebody takes connections there; a socket is bound a little earlier."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 class Connection:
@@ -95,19 +100,12 @@ class RunningAgent:
             command = [sys.executable, "-m", "jupyter_paddle_gpu.agent", str(path)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, pass_fds=pass_fds)
         self._connections: list[Connection] = []
-        eventually(lambda: spec.socket.exists() or self.process.poll() is not None, "the agent listens")
+        eventually(lambda: listens(spec.socket) or self.process.poll() is not None, "the agent listens")
 
     def connect(self, role: Role = Role.SERVER) -> Connection:
-        connections: list[Connection] = []
-
-        def connects() -> bool:
-            with contextlib.suppress(ConnectionRefusedError):  # bound, and will listen in a moment
-                connections.append(Connection(self.spec.socket, role))
-            return bool(connections)
-
-        eventually(connects, "the agent takes connections")
-        self._connections += connections
-        return connections[0]
+        connection = Connection(self.spec.socket, role)
+        self._connections.append(connection)
+        return connection
 
     def start(self, server: Connection, *command: str, **fields: object) -> int:
         """Start a kernel command; return its pid."""

@@ -156,7 +156,7 @@ def test_the_last_word_for_a_cell_whose_c_code_holds_the_gil(kernel: Kernel, cli
 
     assert kernel.server.wait_for(Served).outcome is SaveOutcome.FAILED
     reply = answer(client, msg_id)
-    text = "nothing saved: The kernel did not answer within 1.5 s and was killed, waiting for a GPU, position 2"
+    text = "nothing saved: the kernel did not answer within 1.5 s and was killed, waiting for a GPU, position 2"
     assert reply["content"]["ename"] == "Evicted"
     assert reply["content"]["evalue"] == text
     for messages in published(msg_id, client, onlooker):
