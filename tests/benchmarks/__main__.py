@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import loading, messages
+from tests.benchmarks import eviction, loading, messages
 from tests.benchmarks.table import as_json, as_table
 
-BENCHMARKS = {"messages": messages.measure, "loading": loading.measure}
+BENCHMARKS = {"eviction": eviction.measure, "messages": messages.measure, "loading": loading.measure}
 
 
 def main() -> int:

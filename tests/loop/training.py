@@ -23,10 +23,10 @@ history = []
 %paddle_gpu keep history
 """
 
-# {pause_s}: a step long enough that an urgent job can come in the middle of a short training
+# pause_s: a step long enough that an urgent job can come in the middle of a short training
 TRAIN = """
 import time
-for step, (image, label) in guard.steps(loader, epochs={epochs}):
+for step, (image, label) in guard.steps(loader, epochs=6):
     loss = nn.functional.cross_entropy(model(image), label)
     loss.backward()
     optimizer.step()
@@ -34,5 +34,5 @@ for step, (image, label) in guard.steps(loader, epochs={epochs}):
     rate.step()
     history.append((step, float(loss).hex()))
     print("step", step, flush=True)
-    time.sleep({pause_s})
+    time.sleep(pause_s)
 """
