@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from jupyter_paddle_gpu.checkpoint.cursor import Cursor
 from jupyter_paddle_gpu.checkpoint.gate import Gate
 from jupyter_paddle_gpu.checkpoint.kept import Kept, KeptCopy
 from jupyter_paddle_gpu.checkpoint.loops import LoopKey, left_by_break, on_stack, own_stack_has
-from jupyter_paddle_gpu.core.budget import capture_each_boundary
+from jupyter_paddle_gpu.core.budget import shortest_step_s
 from jupyter_paddle_gpu.core.snapshot import Position
 
 _WARM_UP = 3  # boundaries that are always copied: the first steps are the long ones
@@ -48,7 +49,7 @@ class Loop:
         self.key = key
         self.cursor = cursor
         self.began_at = gate.updates
-        self.mark: Mark | None = None
+        self._at: tuple[int, int, int, int, Boundary | None] | None = None  # one assignment: others read it
         self.closed = False
         self.inventory: Any = None
         self.nested = False
@@ -58,9 +59,8 @@ class Loop:
         self._kept = kept
         self._frame = frame
         self._thread_id = threading.get_ident()
-        self._last_s = 0.0
-        self._step_s: float | None = None
-        self._cost_s: float | None = None
+        self._last_s = -math.inf
+        self._worth_s = 0.0  # steps at least this long have their boundaries copied
         self._warm = 0
         self._newcomers = -1
 
@@ -84,6 +84,12 @@ class Loop:
 
     # Boundaries
 
+    @property
+    def mark(self) -> Mark | None:
+        """The last resume point; None before the first. It is made here: a step must not pay for it."""
+        at = self._at
+        return None if at is None else Mark(Position(*at[:3]), at[3], at[4])
+
     def begin_epoch(self) -> None:
         """Remember what fixes the order of the epoch that is opened next."""
         self.epoch = {"random": randoms.take(), "loader": self.cursor.state()}
@@ -91,13 +97,12 @@ class Loop:
     def reach(self, step: int, epoch: int, batch: int, wanted: bool) -> bool:
         """The program stands between two steps; returns whether this is a resume point with a copied boundary."""
         now_s = time.perf_counter()
-        self._step_s, self._last_s = (now_s - self._last_s if self._last_s else None), now_s
-        mark, moves = self.mark, self._gate.moves
-        if mark is not None and mark.moves == moves and self._accumulating():
+        step_s, self._last_s = now_s - self._last_s, now_s
+        at, moves = self._at, self._gate.moves
+        if at is not None and at[3] == moves and self._accumulating():
             return False
-        copy = wanted or batch == 0 or self._warm < _WARM_UP or capture_each_boundary(self._step_s, self._cost_s)
-        boundary = self.take() if copy else None
-        self.mark = Mark(Position(step, epoch, batch), moves, boundary)
+        copy = wanted or not batch or self._warm < _WARM_UP or step_s >= self._worth_s
+        self._at = (step, epoch, batch, moves, self.take() if copy else None)
         return copy
 
     def take(self, extra: dict[str, Any] | None = None) -> Boundary:
@@ -117,7 +122,7 @@ class Loop:
         )
         self._warm += 1
         if self._warm > 1:  # the first one has looked for the networks
-            self._cost_s = time.perf_counter() - begun_s
+            self._worth_s = shortest_step_s(time.perf_counter() - begun_s)
         return boundary
 
     def clean(self) -> Boundary | None:

@@ -9,14 +9,10 @@ from dataclasses import dataclass
 PROTECTION_SHARE = 0.001
 
 
-def capture_each_boundary(step_s: float | None, cost_s: float | None) -> bool:
-    """Whether to copy the boundary state at every boundary, given the measured seconds of a step and of a copy.
-
-    Unknown (None) means yes: the first steps are the long ones (compilation, warm-up).
-    """
-    if step_s is None or cost_s is None:
-        return True
-    return cost_s <= PROTECTION_SHARE * step_s
+def shortest_step_s(cost_s: float) -> float:
+    """Return the seconds of the shortest steps whose boundary state is copied every time, where a copy takes
+    ``cost_s``."""
+    return cost_s / PROTECTION_SHARE
 
 
 @dataclass(frozen=True)

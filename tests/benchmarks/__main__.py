@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import eviction, loading, messages
+from tests.benchmarks import eviction, loading, messages, protection
 from tests.benchmarks.table import as_json, as_table
 
-BENCHMARKS = {"eviction": eviction.measure, "messages": messages.measure, "loading": loading.measure}
+BENCHMARKS = {
+    "protection": protection.measure,
+    "eviction": eviction.measure,
+    "messages": messages.measure,
+    "loading": loading.measure,
+}
 
 
 def main() -> int:

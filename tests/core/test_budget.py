@@ -3,14 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_paddle_gpu.core.budget import capture_each_boundary, estimate, patience_s
+from jupyter_paddle_gpu.core.budget import estimate, patience_s, shortest_step_s
 
 
 def test_the_boundary_state_is_copied_where_that_costs_a_thousandth_of_a_step() -> None:
-    assert capture_each_boundary(step_s=0.055, cost_s=55e-6)
-    assert not capture_each_boundary(step_s=0.001, cost_s=55e-6)
-    assert capture_each_boundary(None, 1.0)
-    assert capture_each_boundary(1.0, None)
+    assert shortest_step_s(55e-6) == 0.055
 
 
 def test_an_unknown_rate_predicts_nothing() -> None:
