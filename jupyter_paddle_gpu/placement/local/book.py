@@ -25,8 +25,9 @@ from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder, Tier
+from jupyter_paddle_gpu.core.units import format_size
 from jupyter_paddle_gpu.placement.local import claimfile, shared
-from jupyter_paddle_gpu.placement.local.machine import Machine, read_machine
+from jupyter_paddle_gpu.placement.local.machine import Machine, memory_bytes, read_machine
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,11 @@ class Book:
             raise RequestError(
                 f"{request.gpus} {self.noun}s were asked for, this machine has {len(self.devices())}",
                 f"Ask for at most {len(self.devices())} {self.noun}{plural}.",
+            )
+        if request.memory_bytes is not None and request.memory_bytes > (total := memory_bytes()):
+            raise RequestError(
+                f"{format_size(request.memory_bytes)} of memory were asked for, this machine has {format_size(total)}",
+                "Ask for less.",
             )
         tier = self.ladder().get(request.tier)
         return Claim(

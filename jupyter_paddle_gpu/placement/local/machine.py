@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import stat
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ def _declared_devices(entries: object) -> tuple[Device, ...]:
     if len(set(ids)) != len(ids):
         raise WireError(f"the ids of gpus must differ: {ids}")
     return devices
+
+
+def memory_bytes() -> int:
+    """Return the bytes of main memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _found_devices() -> tuple[Device, ...]:

@@ -180,7 +180,11 @@ def test_a_tier_is_changed_in_place_with_the_device_kept(book: Book) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "named"),
-    [(GpuRequest(gpus=3), "3 GPUs were asked for, this machine has 2"), (GpuRequest(tier="vip"), "vip")],
+    [
+        (GpuRequest(gpus=3), "3 GPUs were asked for, this machine has 2"),
+        (GpuRequest(memory_bytes=2**60), "of memory were asked for"),
+        (GpuRequest(tier="vip"), "vip"),
+    ],
 )
 def test_what_can_never_be_met_is_refused_at_once(book: Book, request_: GpuRequest, named: str) -> None:
     with pytest.raises(RequestError, match=named):

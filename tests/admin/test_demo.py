@@ -1,0 +1,28 @@
+"""The demo, whole: the first notebook in a real server, an eviction in the middle, the picture it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+
+@pytest.mark.timeout(400)
+def test_the_notebook_is_evicted_comes_back_and_every_loss_is_equal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jupyter_paddle_gpu", "demo", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "saved, waiting for the CPU slot, position 1" in done.stdout
+    assert "435 losses with 1 eviction(s), 435 without" in done.stdout
+    assert "every loss is equal, bit for bit" in done.stdout
+    assert (tmp_path / "out" / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (tmp_path / "out" / "loss.svg").read_bytes()
+    notebook = nbformat.read(tmp_path / "out" / "01-train-evict-return.ipynb", as_version=4)  # type: ignore[no-untyped-call]  # nbformat has no types
+    cells = {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+    outputs = [output for cell in cells.values() for output in cell.outputs]
+    assert [output for output in outputs if output.output_type == "error"] == []
+    assert any("image/png" in output.get("data", {}) for output in outputs), "the picture is not in the notebook"
+    assert any("preempted" in str(output.get("data", {}).get("text/plain")) for output in outputs)
