@@ -28,7 +28,6 @@ class _Taken:
     """What is to be composed."""
 
     boundary: Boundary
-    inventory: Any
     needed: set[int]
     position: Position | None
     current: LoopKey | None
@@ -43,8 +42,7 @@ class Freezer:
         self._kept = kept
         self._book = book
         self._news = threading.Condition()
-        self._wanted = False
-        self._handed = False
+        self._handed: tuple[Boundary, Position] | None = None  # with the gate held
         self._last: tuple[Loop, Position, int] | None = None  # the loop that ended, where, and the moves then
         self.loop: Loop | None = None
 
@@ -53,17 +51,8 @@ class Freezer:
     def begin(self, loop: Loop) -> None:
         """This loop's boundaries count from now on."""
         with self._news:
+            loop.hand_over = lambda: self._hand_over(loop)
             self.loop = loop
-
-    def reach(self, step: int, epoch: int, batch: int) -> None:
-        """The program stands between two steps. Raises when the training is to end."""
-        self._gate.check()
-        loop = self.loop
-        if loop is None:
-            return
-        copied = loop.reach(step, epoch, batch, self._wanted)
-        if self._wanted and copied:
-            self._hand_over()
 
     def finish(self, loop: Loop, finished: bool) -> None:
         """The loop is over: to its end, or left before."""
@@ -72,13 +61,14 @@ class Freezer:
                 self._book.finish(loop.key)
             if self.loop is loop:
                 self.loop = None
-                self._last = (loop, self._here(loop)[1], self._gate.moves)
+                self._last = (loop, loop.here()[1], self._gate.moves)
             self._news.notify_all()
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, loop: Loop) -> None:
+        """Called in the training's thread, which has just copied the boundary: it keeps the gate for the other one."""
         with self._news:
-            if self._wanted and self._gate.hold(0.0):
-                self._wanted, self._handed = False, True
+            if loop.wanted and self._gate.hold(0.0):
+                loop.wanted, self._handed = False, loop.clean()
                 self._news.notify_all()
 
     # The thread that saves
@@ -121,8 +111,8 @@ class Freezer:
         """Hold the gate and take the best state there is."""
         loop = self.loop
         while loop is not None and loop.running() and not loop.called_us():
-            if (boundary := self._boundary(loop, deadline)) is not None and loop.mark is not None:
-                return self._of_loop(loop, boundary, loop.mark.position)
+            if (reached := self._boundary(loop, deadline)) is not None:
+                return self._of_loop(loop, *reached)
             if deadline.left_s() <= 0:
                 return self._cut_off(loop)
             loop = self.loop
@@ -133,58 +123,46 @@ class Freezer:
             return self._interrupted(*ended) if ended and ended[0].interrupted else self._outside(ended)
         return self._inside(loop)
 
-    def _boundary(self, loop: Loop, deadline: Deadline) -> Boundary | None:
+    def _boundary(self, loop: Loop, deadline: Deadline) -> tuple[Boundary, Position] | None:
         """Return a boundary with the gate held: the last one, or the next one if that comes now; None: not yet."""
         if self._gate.hold(min(_LOOK_AGAIN_S, deadline.left_s())):
-            if (boundary := loop.clean()) is not None:
-                return boundary
+            if (reached := loop.clean()) is not None:
+                return reached
             self._gate.let_go()
         with self._news:
-            self._wanted = True
+            loop.wanted = self._gate.attention = True
             self._news.wait_for(lambda: self._handed or loop.closed, min(_LOOK_AGAIN_S, deadline.left_s()))
-            handed, self._handed, self._wanted = self._handed, False, False
-        if not handed:
-            return None
-        return loop.mark.boundary if loop.mark is not None else None
+            handed, self._handed, loop.wanted = self._handed, None, False
+        return handed
 
     def _of_loop(self, loop: Loop, boundary: Boundary, position: Position, *faults: str) -> _Taken:
         inexact = (*faults, *loop.cursor.inexact(), *((NESTED,) if loop.nested else ()))
-        return _Taken(boundary, loop.inventory, loop.needed(), position, loop.key, inexact)
+        return _Taken(boundary, loop.needed(boundary.inventory), position, loop.key, inexact)
 
     def _interrupted(self, loop: Loop, position: Position) -> _Taken:
         """The loop was left with an error: it may go on."""
         fault = f"step {position.step} was interrupted: what it had not done yet is left out"
         taken = self._of_loop(loop, loop.take(), position, fault)
-        loop.inventory = None
+        loop.forget()
         return taken
 
     def _inside(self, loop: Loop) -> _Taken:
         """The loop's own body asks."""
-        step, position = self._here(loop)
+        step, position = loop.here()
         if not loop.called_us():
             return self._interrupted(loop, position)
-        if (boundary := loop.clean()) is not None:
-            return self._of_loop(loop, boundary, position)
+        if (reached := loop.clean()) is not None:
+            return self._of_loop(loop, *reached)
         fault = f"saved inside of step {step}: make guard.save() the last line of the loop's body"
         return self._of_loop(loop, loop.take(), position, fault)
 
     def _cut_off(self, loop: Loop) -> _Taken:
         """The patience is over and no boundary came."""
-        step, position = self._here(loop)
+        step, position = loop.here()
         if not self._gate.hold(0.0):
             return self._torn()
         fault = f"step {step} was cut off: random state, statistics and schedules are those of its middle"
         return self._of_loop(loop, loop.take(), position, fault)
-
-    def _here(self, loop: Loop) -> tuple[int, Position]:
-        """Return the number of the step that runs, and the position after it if its update is done."""
-        mark = loop.mark
-        if mark is None:
-            return 0, Position(0, 0, 0)
-        position = mark.position
-        if mark.moves != self._gate.moves:
-            position = Position(position.step + 1, position.epoch, position.batch + 1)
-        return mark.position.step, position
 
     def _torn(self) -> _Taken:
         raise SnapshotError(
@@ -200,15 +178,15 @@ class Freezer:
             moment = paddle.picture.take(inventory)
             last = max((item.last for item in inventory.trained), default=0)
             needed = {number for number, item in enumerate(inventory.trained) if item.last == last and item.in_network}
-        boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), moment)
-        return _Taken(boundary, inventory, needed, ended[1] if ended else None, None, self.inexact())
+        boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), inventory, moment)
+        return _Taken(boundary, needed, ended[1] if ended else None, None, self.inexact())
 
     def _compose(self, taken: _Taken) -> Frozen:
         boundary, kept = taken.boundary, taken.boundary.kept
         tensors: dict[str, RawTensor] = dict(kept.tensors)
         structure: dict[str, object] = {"version": 1, "optimizers": [], "kept": kept.data}
-        if taken.inventory is not None and boundary.moment is not None:
-            part = randoms.paddle_side().picture.compose(taken.inventory, boundary.moment, taken.needed)
+        if boundary.inventory is not None:
+            part = randoms.paddle_side().picture.compose(boundary.inventory, boundary.moment, taken.needed)
             tensors.update(part.tensors)
             structure.update(part.structure)
         structure["loop"] = Encoder("", tensors).encode(self._loop_structure(taken), "loop")

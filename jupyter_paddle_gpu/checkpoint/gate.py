@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import time
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-FIRST = "_paddle_gpu_first"  # on an optimizer: the number of its first update, seen through the gate
-LAST = "_paddle_gpu_last"  # the number of its last one
+_INNER = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Optimizer._apply_optimize
 
 
 class Gate:
-    """One per training. The thread that updates passes through ``enter`` and ``leave``; a save holds it meanwhile.
+    """One per training; every update passes through ``around``, and a save holds it meanwhile.
 
-    ``moves`` counts every change of heavy state that is known: updates, and tensors set by hand. ``newcomers`` counts
-    the optimizers that were seen for the first time.
+    ``updates`` counts them, ``touches`` what is known to change heavy state outside of them, ``newcomers`` the
+    optimizers that were seen for the first time. ``attention`` asks the next step boundary to look closer.
     """
 
     def __init__(self) -> None:
@@ -23,35 +25,72 @@ class Gate:
         self._owner = 0
         self._ending: BaseException | None = None
         self.updates = 0
-        self.moves = 0
+        self.touches = 0
         self.newcomers = 0
+        self.attention = False
 
-    def enter(self) -> bool:
-        """Begin an update; False: this thread is inside one already, and does not leave for it.
+    @property
+    def moves(self) -> int:
+        """A number that changes whenever heavy state does."""
+        return self.updates + self.touches
 
-        Raises what ``end`` was given.
+    def around(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return an optimizer's method as an update that passes the gate; one within another is part of it.
+
+        It is called in every step and must stay far below a microsecond: a signature of any arguments would cost half
+        of that, so the two that are called in every step have their own.
         """
-        me = get_ident()
-        if self._owner == me:
-            return False
-        self._lock.acquire()
-        if self._ending is not None:
-            self._lock.release()
-            raise self._ending
-        self._owner = me
-        return True
+        parameters = tuple(inspect.signature(method).parameters)
+        if len(parameters) == 1:
+            return self._around_step(method)
+        general = self._around_any(method)
+        return self._around_inner(method, general) if parameters[1:] == _INNER else general
 
-    def leave(self, optimizer: Any) -> None:
-        """End the update that ``enter`` began."""
-        number = self.updates = self.updates + 1
-        self.moves += 1
-        known = optimizer.__dict__
-        if FIRST not in known:
-            known[FIRST] = number
-            self.newcomers += 1
-        known[LAST] = number
-        self._owner = 0
-        self._lock.release()
+    def _around_step(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        acquire, release, gate = self._lock.acquire, self._lock.release, self
+
+        @functools.wraps(method)
+        def update(optimizer: Any) -> Any:
+            me = get_ident()
+            if gate._owner == me:
+                return method(optimizer)
+            acquire()
+            try:
+                if gate._ending is not None:
+                    raise gate._ending
+                gate._owner = me
+                return method(optimizer)
+            finally:
+                if gate._owner:
+                    gate._owner = 0
+                    gate.updates = optimizer._paddle_gpu_last = number = gate.updates + 1
+                    if not optimizer._paddle_gpu_first:
+                        gate._meet(optimizer, number)
+                release()
+
+        return update
+
+    def _around_any(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def update(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._around_step(lambda optimizer: method(optimizer, *args, **kwargs))(optimizer)
+
+        return update
+
+    def _around_inner(self, method: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
+        gate = self
+
+        @functools.wraps(method)
+        def update(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
+            inner = method if gate._owner == get_ident() else general
+            return inner(optimizer, loss, startup_program, params_grads, param_group_idx)
+
+        return update
+
+    def _meet(self, optimizer: Any, number: int) -> None:
+        optimizer._paddle_gpu_first = number
+        self.newcomers += 1
+        self.attention = True
 
     def inside(self) -> bool:
         """Whether the calling thread is in an update."""
@@ -60,7 +99,7 @@ class Gate:
     def touch(self) -> None:
         """Heavy state is changed by hand, outside of an update."""
         if self._owner != get_ident():
-            self.moves += 1
+            self.touches += 1
 
     def hold(self, timeout_s: float) -> bool:
         """Keep updates from beginning; False: one is still running after ``timeout_s``. May be let go by any thread."""
@@ -73,6 +112,7 @@ class Gate:
     def end(self, exception: BaseException | None) -> None:
         """Let every later update raise this exception (None: none any more)."""
         self._ending = exception
+        self.attention = True
 
     def check(self) -> None:
         """Raise what ``end`` was given."""

@@ -25,6 +25,8 @@ def install(gate: Gate, fitting: Callable[[Any], None] | None = None) -> None:
 
     def patch(paddle: Any) -> None:
         REGISTRY.attend(paddle.nn.Layer, paddle.optimizer.Optimizer, paddle.amp.grad_scaler.AmpScaler, late=late)
+        paddle.optimizer.Optimizer._paddle_gpu_first = 0  # the numbers of its updates through the gate; 0: none yet
+        paddle.optimizer.Optimizer._paddle_gpu_last = 0
         for cls in _family(paddle.optimizer.Optimizer):
             _gate_class(cls, gate)
         _watch_hands(paddle.Tensor, gate)
@@ -45,23 +47,10 @@ def _gate_class(cls: type, gate: Gate) -> None:
     for name in _MOVING:
         method = cls.__dict__.get(name)
         if callable(method):
-            setattr(cls, name, _gated(getattr(method, _MARK, method), gate))
-
-
-def _gated(method: Callable[..., Any], gate: Gate) -> Callable[..., Any]:
-    enter, leave = gate.enter, gate.leave
-
-    @functools.wraps(method)
-    def update(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not enter():
-            return method(self, *args, **kwargs)
-        try:
-            return method(self, *args, **kwargs)
-        finally:
-            leave(self)
-
-    setattr(update, _MARK, method)
-    return update
+            original = getattr(method, _MARK, method)
+            update = gate.around(original)
+            setattr(update, _MARK, original)
+            setattr(cls, name, update)
 
 
 def _watch_hands(tensor: type, gate: Gate) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -28,18 +28,10 @@ class Boundary:
     epoch: dict[str, Any]
     loader: dict[str, Any]
     kept: KeptCopy
-    moment: Any = None  # capture.picture.Moment; None without paddle
+    inventory: Any = None  # capture.inventory.Inventory; None without paddle
+    moment: Any = None  # capture.picture.Moment
     versions: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The last resume point: the gate's ``moves`` then, and its boundary where that was copied."""
-
-    position: Position
-    moves: int
-    boundary: Boundary | None
 
 
 class Loop:
@@ -49,7 +41,8 @@ class Loop:
         self.key = key
         self.cursor = cursor
         self.began_at = gate.updates
-        self._at: tuple[int, int, int, int, Boundary | None] | None = None  # one assignment: others read it
+        self.wanted = False  # somebody waits for the next boundary
+        self.hand_over: Callable[[], None] = lambda: None  # gives it to them
         self.closed = False
         self.inventory: Any = None
         self.nested = False
@@ -59,9 +52,10 @@ class Loop:
         self._kept = kept
         self._frame = frame
         self._thread_id = threading.get_ident()
-        self._last_s = -math.inf
-        self._worth_s = 0.0  # steps at least this long have their boundaries copied
+        self._last_s = 0.0
+        self._worth_s = 0.0  # a step that takes as long pays for a copy
         self._warm = 0
+        self._mark: tuple[int, int, int, int, Boundary | None] = (0, 0, 0, -1, None)  # position, moves, boundary
         self._newcomers = -1
 
     # Where the program is
@@ -79,36 +73,51 @@ class Loop:
         self.interrupted = not finished and not left_by_break(self._frame)
         self.closed = True
         self._frame = None
-        self.inventory = None
+        self.forget()
         return not self.interrupted
 
-    # Boundaries
+    def forget(self) -> None:
+        """Hold no network any more."""
+        self.inventory = None
+        self._mark = (*self._mark[:4], None)
 
-    @property
-    def mark(self) -> Mark | None:
-        """The last resume point; None before the first. It is made here: a step must not pay for it."""
-        at = self._at
-        return None if at is None else Mark(Position(*at[:3]), at[3], at[4])
+    # Boundaries
 
     def begin_epoch(self) -> None:
         """Remember what fixes the order of the epoch that is opened next."""
         self.epoch = {"random": randoms.take(), "loader": self.cursor.state()}
 
-    def reach(self, step: int, epoch: int, batch: int, wanted: bool) -> bool:
-        """The program stands between two steps; returns whether this is a resume point with a copied boundary."""
-        now_s = time.perf_counter()
-        step_s, self._last_s = now_s - self._last_s, now_s
-        at, moves = self._at, self._gate.moves
-        if at is not None and at[3] == moves and self._accumulating():
-            return False
-        copy = wanted or not batch or self._warm < _WARM_UP or step_s >= self._worth_s
-        self._at = (step, epoch, batch, moves, self.take() if copy else None)
-        return copy
+    def reach(self, step: int, epoch: int, batch: int) -> None:
+        """The program stands between two steps. Raises when the training is to end.
 
-    def take(self, extra: dict[str, Any] | None = None) -> Boundary:
+        It is called in every step: where copying the boundary is not worth its time this must cost next to nothing.
+        """
+        gate, now_s = self._gate, time.perf_counter()
+        moves = gate.updates + gate.touches
+        if gate.attention or now_s - self._last_s >= self._worth_s or moves == self._mark[3]:
+            self._reach_slowly(step, epoch, batch, now_s)
+            self._last_s = time.perf_counter()
+        else:
+            self._mark, self._last_s = (step, epoch, batch, moves, None), now_s
+
+    def _reach_slowly(self, step: int, epoch: int, batch: int, now_s: float) -> None:
+        gate = self._gate
+        gate.attention = False
+        gate.check()
+        if self._mark[3] == gate.moves and self._accumulating():
+            gate.attention = self.wanted
+            return  # no resume point: the last one stays
+        wanted = self.wanted
+        begins = batch == 0 or self._warm < _WARM_UP or self._newcomers != gate.newcomers
+        copied = wanted or begins or now_s - self._last_s >= self._worth_s
+        self._mark = (step, epoch, batch, gate.moves, self.take() if copied else None)
+        if wanted:
+            self.hand_over()
+
+    def take(self) -> Boundary:
         """Copy the boundary state now."""
         begun_s = time.perf_counter()
-        moment, versions = None, 0
+        inventory, moment, versions = None, None, 0
         if (paddle := randoms.paddle_side()) is not None:
             inventory = self._look(paddle)
             moment, versions = paddle.picture.take(inventory), paddle.picture.versions(inventory)
@@ -117,27 +126,34 @@ class Loop:
             epoch=self.epoch,
             loader=self.cursor.state(),
             kept=self._kept.encode(),
+            inventory=inventory,
             moment=moment,
             versions=versions,
         )
         self._warm += 1
-        if self._warm > 1:  # the first one has looked for the networks
+        if self._warm >= _WARM_UP:  # the first ones have looked for the networks
             self._worth_s = shortest_step_s(time.perf_counter() - begun_s)
         return boundary
 
-    def clean(self) -> Boundary | None:
+    def clean(self) -> tuple[Boundary, Position] | None:
         """Return the last boundary if it was copied and nothing heavy has moved since; call it holding the gate."""
-        mark = self.mark
-        if mark is None or mark.boundary is None or mark.moves != self._gate.moves:
+        step, epoch, batch, moves, boundary = self._mark
+        if boundary is None or moves != self._gate.moves:
             return None
         paddle = randoms.paddle_side()
-        if self.inventory is not None and paddle.picture.versions(self.inventory) != mark.boundary.versions:
+        if boundary.inventory is not None and paddle.picture.versions(boundary.inventory) != boundary.versions:
             return None
-        return mark.boundary
+        return boundary, Position(step, epoch, batch)
 
-    def needed(self) -> set[int]:
+    def here(self) -> tuple[int, Position]:
+        """Return the number of the step that runs, and the position after it if its update is done."""
+        step, epoch, batch, moves, _ = self._mark
+        done = moves not in (-1, self._gate.moves)
+        return step, Position(step + done, epoch, batch + done)
+
+    def needed(self, inventory: Any) -> set[int]:
         """Return the numbers of the optimizers that this loop has used."""
-        trained = self.inventory.trained if self.inventory is not None else ()
+        trained = inventory.trained if inventory is not None else ()
         return {number for number, item in enumerate(trained) if item.last > self.began_at}
 
     def _look(self, paddle: Any) -> Any:

@@ -2,72 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint import randoms
-from jupyter_paddle_gpu.checkpoint.cursor import cursor_of
+from jupyter_paddle_gpu.checkpoint.cursor import Cursor
 from jupyter_paddle_gpu.checkpoint.freezing import Freezer
 from jupyter_paddle_gpu.checkpoint.loop import Loop
 from jupyter_paddle_gpu.checkpoint.returning import Resume
 
 
-def walk(loop: Loop, freezer: Freezer, epochs: int, resume: Resume) -> Iterator[tuple[int, Any]]:
-    """Yield ``(step, batch)`` from the loop's beginning, or from where ``resume`` says."""
-    freezer.begin(loop)
+@dataclass(frozen=True)
+class Walk:
+    """How a loop is walked: where it begins, and whose boundaries it has (None: it runs inside of another one's step,
+    whose boundaries count)."""
+
+    cursor: Cursor
+    loop: Loop | None = None
+    resume: Resume = field(default_factory=Resume)
+    freezer: Freezer | None = None
+
+
+def walk(begin: Callable[[Iterable[Any]], Walk], loader: Iterable[Any], epochs: int) -> Iterator[tuple[int, Any]]:
+    """Yield ``(step, batch)``; ``begin`` says how, when the first one is asked for.
+
+    One generator on purpose: each further one around it would cost every step.
+    """
+    how = begin(loader)
+    if how.resume.skip:
+        return
+    reach, fetch = _boundaries(how), how.cursor.fetch
+    step, first, batch = how.resume.position.step, how.resume.position.epoch, how.resume.position.batch
     finished = False
     try:
-        yield from _epochs(loop, freezer, epochs, resume)
+        for epoch in range(first, epochs):
+            batch = _enter(how, epoch)
+            while True:
+                reach(step, epoch, batch)
+                try:
+                    item = fetch()
+                except StopIteration:
+                    break
+                yield step, item
+                step += 1
+                batch += 1
+        reach(step, epochs, 0)
         finished = True
     finally:
-        freezer.finish(loop, finished)
+        if how.freezer is not None and how.loop is not None:
+            how.freezer.finish(how.loop, finished)
 
 
-def _epochs(loop: Loop, freezer: Freezer, epochs: int, resume: Resume) -> Iterator[tuple[int, Any]]:
-    cursor, reach = loop.cursor, freezer.reach
-    step, first, batch = resume.position.step, resume.position.epoch, resume.position.batch
-    for epoch in range(first, epochs):
-        if epoch == first and resume.saved:
-            enter_epoch(loop, resume)
-        else:
-            loop.begin_epoch()
-            cursor.open(epoch)
-            batch = 0
-        while True:
-            reach(step, epoch, batch)
-            try:
-                item = cursor.fetch()
-            except StopIteration:
-                break
-            yield step, item
-            step += 1
-            batch += 1
-    reach(step, epochs, 0)
+def _boundaries(how: Walk) -> Callable[[int, int, int], None]:
+    if how.freezer is None or how.loop is None:
+        return lambda step, epoch, batch: None
+    how.freezer.begin(how.loop)
+    return how.loop.reach
+
+
+def _enter(how: Walk, epoch: int) -> int:
+    """Open an epoch; returns the number of its first batch."""
+    resume, cursor, loop = how.resume, how.cursor, how.loop
+    if loop is not None and resume.saved and epoch == resume.position.epoch:
+        enter_epoch(loop, resume)
+        return resume.position.batch
+    if loop is not None:
+        loop.begin_epoch()
+    cursor.open(epoch)
+    return 0
 
 
 def enter_epoch(loop: Loop, resume: Resume) -> None:
     """Stand in the middle of an epoch as if it had been run up to here."""
     saved, cursor = resume.saved, loop.cursor
     randoms.give(saved["epoch"]["random"])
-    loop.epoch = {**saved["epoch"], "random": randoms.take()}  # as begin_epoch had it, for a second interruption
     cursor.load_state(saved["epoch"]["loader"])
     loop.begin_epoch()
     cursor.open(resume.position.epoch)
     cursor.skip(resume.position.batch)
     randoms.give(saved["random"])
     cursor.load_state(saved["loader"])
-
-
-def plainly(loader: Iterable[Any], epochs: int) -> Iterator[tuple[int, Any]]:
-    """Walk inside of another loop's step: its boundaries are the outer ones."""
-    cursor = cursor_of(loader)
-    step = 0
-    for epoch in range(epochs):
-        cursor.open(epoch)
-        while True:
-            try:
-                batch = cursor.fetch()
-            except StopIteration:
-                break
-            yield step, batch
-            step += 1

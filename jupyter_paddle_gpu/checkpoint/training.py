@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what loads numpy is imported where it is first used: a kern
     from jupyter_paddle_gpu.checkpoint.kept import Kept
     from jupyter_paddle_gpu.checkpoint.loops import LoopBook
     from jupyter_paddle_gpu.checkpoint.returning import Return
+    from jupyter_paddle_gpu.checkpoint.steps import Walk
 
 __all__ = ["Frozen", "RestoreReport", "Training"]
 
@@ -127,20 +128,23 @@ class Training:
 
         After a restore it begins at the saved step with the samples and the random numbers that would have come.
         """
+        from jupyter_paddle_gpu.checkpoint.steps import walk
+
+        return walk(self._begin, loader, epochs)
+
+    def _begin(self, loader: Iterable[Any]) -> Walk:
+        """A loop begins, at the first step that is asked for."""
         from jupyter_paddle_gpu.checkpoint.cursor import cursor_of
         from jupyter_paddle_gpu.checkpoint.loop import Loop
         from jupyter_paddle_gpu.checkpoint.loops import users_frame
-        from jupyter_paddle_gpu.checkpoint.steps import plainly, walk
+        from jupyter_paddle_gpu.checkpoint.steps import Walk
 
-        outer = self._freezer.loop
-        frame = users_frame()
+        outer, frame, cursor = self._freezer.loop, users_frame(), cursor_of(loader)
         if outer is not None and outer.running() and outer.called_us():
             outer.nested = True
-            yield from plainly(loader, epochs)
-            return
-        loop = Loop(self.book.key(frame), frame, cursor_of(loader), self.gate, self.kept)
+            return Walk(cursor)
+        loop = Loop(self.book.key(frame), frame, cursor, self.gate, self.kept)
         resume = self._return.begin(loop.key)
         if resume.skip:
             self.say(f"the loop “{loop.key.line}” was finished before the snapshot: it is passed over")
-            return
-        yield from walk(loop, self._freezer, epochs, resume)
+        return Walk(cursor, loop, resume, self._freezer)

@@ -10,7 +10,6 @@ from typing import Any
 
 import paddle
 
-from jupyter_paddle_gpu.checkpoint.gate import FIRST, LAST
 from jupyter_paddle_gpu.checkpoint.registry import REGISTRY
 
 DataParallel = paddle.DataParallel
@@ -44,11 +43,11 @@ class Trained:
     @property
     def first(self) -> int:
         """Number of its first update; 0: none yet."""
-        return int(self.optimizer.__dict__.get(FIRST, 0))
+        return int(self.optimizer._paddle_gpu_first)
 
     @property
     def last(self) -> int:
-        return int(self.optimizer.__dict__.get(LAST, 0))
+        return int(self.optimizer._paddle_gpu_last)
 
     @property
     def in_network(self) -> bool:
