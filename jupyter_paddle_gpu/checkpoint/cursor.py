@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
@@ -20,8 +20,9 @@ class Cursor(Protocol):
     def skip(self, batches: int) -> None:
         """Pass over the first batches of the open epoch."""
 
-    def fetch(self) -> Any:
-        """Return the next batch. Raises StopIteration at the epoch's end."""
+    @property
+    def fetch(self) -> Callable[[], Any]:
+        """Returns the next batch of the open epoch when called. Raises StopIteration at its end."""
 
     def state(self) -> dict[str, Any]:
         """Return what the loader's own objects remember, as plain values."""
@@ -58,8 +59,10 @@ class AnyCursor:
         else:
             next(itertools.islice(self._batches, batches, batches), None)
 
-    def fetch(self) -> Any:
-        return next(self._batches)
+    @property
+    def fetch(self) -> Callable[[], Any]:
+        """The iterator's own next, so that a step pays for no call of ours."""
+        return self._batches.__next__
 
     def state(self) -> dict[str, Any]:
         return self.memory.state()

@@ -16,7 +16,7 @@ _INNER = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Op
 class Gate:
     """One per training; every update passes through ``around``, and a save holds it meanwhile.
 
-    ``updates`` counts them, ``touches`` what is known to change heavy state outside of them, ``newcomers`` the
+    ``moves`` counts every known change of heavy state, ``touches`` those outside of updates, ``newcomers`` the
     optimizers that were seen for the first time. ``attention`` asks the next step boundary to look closer.
     """
 
@@ -24,15 +24,15 @@ class Gate:
         self._lock = threading.Lock()
         self._owner = 0
         self._ending: BaseException | None = None
-        self.updates = 0
+        self.moves = 0
         self.touches = 0
         self.newcomers = 0
         self.attention = False
 
     @property
-    def moves(self) -> int:
-        """A number that changes whenever heavy state does."""
-        return self.updates + self.touches
+    def updates(self) -> int:
+        """How many updates have passed."""
+        return self.moves - self.touches
 
     def around(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return an optimizer's method as an update that passes the gate; one within another is part of it.
@@ -63,9 +63,9 @@ class Gate:
             finally:
                 if gate._owner:
                     gate._owner = 0
-                    gate.updates = optimizer._paddle_gpu_last = number = gate.updates + 1
+                    gate.moves = optimizer._paddle_gpu_last = gate.moves + 1
                     if not optimizer._paddle_gpu_first:
-                        gate._meet(optimizer, number)
+                        gate._meet(optimizer)
                 release()
 
         return update
@@ -87,8 +87,8 @@ class Gate:
 
         return update
 
-    def _meet(self, optimizer: Any, number: int) -> None:
-        optimizer._paddle_gpu_first = number
+    def _meet(self, optimizer: Any) -> None:
+        optimizer._paddle_gpu_first = self.moves
         self.newcomers += 1
         self.attention = True
 
@@ -100,6 +100,7 @@ class Gate:
         """Heavy state is changed by hand, outside of an update."""
         if self._owner != get_ident():
             self.touches += 1
+            self.moves += 1
 
     def hold(self, timeout_s: float) -> bool:
         """Keep updates from beginning; False: one is still running after ``timeout_s``. May be let go by any thread."""

@@ -25,7 +25,7 @@ def install(gate: Gate, fitting: Callable[[Any], None] | None = None) -> None:
 
     def patch(paddle: Any) -> None:
         REGISTRY.attend(paddle.nn.Layer, paddle.optimizer.Optimizer, paddle.amp.grad_scaler.AmpScaler, late=late)
-        paddle.optimizer.Optimizer._paddle_gpu_first = 0  # the numbers of its updates through the gate; 0: none yet
+        paddle.optimizer.Optimizer._paddle_gpu_first = 0  # the gate's moves at its first and last update; 0: none
         paddle.optimizer.Optimizer._paddle_gpu_last = 0
         for cls in _family(paddle.optimizer.Optimizer):
             _gate_class(cls, gate)

@@ -40,7 +40,7 @@ class Loop:
     def __init__(self, key: LoopKey, frame: FrameType | None, cursor: Cursor, gate: Gate, kept: Kept) -> None:
         self.key = key
         self.cursor = cursor
-        self.began_at = gate.updates
+        self.began_at = gate.moves
         self.wanted = False  # somebody waits for the next boundary
         self.hand_over: Callable[[], None] = lambda: None  # gives it to them
         self.closed = False
@@ -93,7 +93,7 @@ class Loop:
         It is called in every step: where copying the boundary is not worth its time this must cost next to nothing.
         """
         gate, now_s = self._gate, time.perf_counter()
-        moves = gate.updates + gate.touches
+        moves = gate.moves
         if gate.attention or now_s - self._last_s >= self._worth_s or moves == self._mark[3]:
             self._reach_slowly(step, epoch, batch, now_s)
             self._last_s = time.perf_counter()

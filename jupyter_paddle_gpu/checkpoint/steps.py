@@ -32,12 +32,13 @@ def walk(begin: Callable[[Iterable[Any]], Walk], loader: Iterable[Any], epochs: 
     how = begin(loader)
     if how.resume.skip:
         return
-    reach, fetch = _boundaries(how), how.cursor.fetch
+    reach = _boundaries(how)
     step, first, batch = how.resume.position.step, how.resume.position.epoch, how.resume.position.batch
     finished = False
     try:
         for epoch in range(first, epochs):
             batch = _enter(how, epoch)
+            fetch = how.cursor.fetch
             while True:
                 reach(step, epoch, batch)
                 try:

@@ -6,7 +6,7 @@ import copy
 import itertools
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,13 @@ class _Common:
         counters = [thing for thing in (sampler, inner) if hasattr(thing, "__dict__")]
         self.memory = Memory(loader.dataset, loader.collate_fn, sampler, counters=counters)
         self.by_generator = bool(getattr(inner, "generator", None))
+
+    @property
+    def fetch(self) -> Callable[[], Any]:
+        return self._fetch
+
+    def _fetch(self) -> Any:
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         return self.memory.state()
@@ -87,7 +94,7 @@ class Batches(_Common):
     def skip(self, batches: int) -> None:
         self._next = batches
 
-    def fetch(self) -> Any:
+    def _fetch(self) -> Any:
         if self._next >= len(self._rest):
             raise StopIteration
         indices = self._rest[self._next]
@@ -108,7 +115,7 @@ class Stream(_Common):
         for _ in range(batches):
             self._draw()
 
-    def fetch(self) -> Any:
+    def _fetch(self) -> Any:
         return self._collate(self._draw())
 
     def inexact(self) -> tuple[str, ...]:
@@ -134,7 +141,7 @@ class WorkerStream(_Common):
         for _ in range(batches):
             next(self._batches)
 
-    def fetch(self) -> Any:
+    def _fetch(self) -> Any:
         return next(self._batches)
 
     def inexact(self) -> tuple[str, ...]:
@@ -167,7 +174,7 @@ class WorkerBatches(_Common):
     def skip(self, batches: int) -> None:
         self._start = batches
 
-    def fetch(self) -> Any:
+    def _fetch(self) -> Any:
         if self._start is not None:
             self._walk(self._plan[self._start :])
             self._start = None
