@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from jupyter_paddle_gpu.core.snapshot import Position
 NO_POSITION = "no position in the data: wrap the loader in guard.steps"
 NESTED = "a loop of guard.steps runs inside of another one's step: only the outer one has boundaries"
 _LOOK_AGAIN_S = 0.02
+_BETWEEN_S = 0.0005
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Freezer:
     """Between the training's thread, which says ``begin``, ``reach`` and ``finish``, and the thread that saves."""
 
     def __init__(self, gate: Gate, kept: Kept, book: LoopBook) -> None:
-        self._gate = gate
+        self.gate = gate
         self._kept = kept
         self._book = book
         self._news = threading.Condition()
@@ -61,13 +63,13 @@ class Freezer:
                 self._book.finish(loop.key)
             if self.loop is loop:
                 self.loop = None
-                self._last = (loop, loop.here()[1], self._gate.moves)
+                self._last = (loop, loop.here()[1], self.gate.moves)
             self._news.notify_all()
 
     def _hand_over(self, loop: Loop) -> None:
         """Called in the training's thread, which has just copied the boundary: it keeps the gate for the other one."""
         with self._news:
-            if loop.wanted and self._gate.hold(0.0):
+            if loop.wanted and self.gate.hold(0.0):
                 loop.wanted, self._handed = False, loop.clean()
                 self._news.notify_all()
 
@@ -75,7 +77,7 @@ class Freezer:
 
     def freeze(self, patience_s: float) -> Frozen:
         """Return the state; the caller lets the gate go. Raises SnapshotError inside of an update."""
-        if self._gate.inside():
+        if self.gate.inside():
             raise SnapshotError(
                 "The optimizer is in the middle of its update", "Save before or after optimizer.step()."
             )
@@ -83,7 +85,7 @@ class Freezer:
         try:
             return self._compose(taken)
         except BaseException:
-            self._gate.let_go()
+            self.gate.let_go()
             raise
 
     def nbytes(self) -> int:
@@ -99,11 +101,11 @@ class Freezer:
         loop = self.loop
         if loop is not None:
             return (*loop.cursor.inexact(), *((NESTED,) if loop.nested else ()))
-        return () if self._at_end() or not self._gate.updates else (NO_POSITION,)
+        return () if self._at_end() or not self.gate.updates else (NO_POSITION,)
 
     def _at_end(self) -> tuple[Loop, Position] | None:
         """Return the last loop and where it ended, if nothing has moved since."""
-        if self._last is not None and self._last[2] == self._gate.moves:
+        if self._last is not None and self._last[2] == self.gate.moves:
             return self._last[:2]
         return None
 
@@ -116,21 +118,32 @@ class Freezer:
             if deadline.left_s() <= 0:
                 return self._cut_off(loop)
             loop = self.loop
-        if not self._gate.hold(deadline.left_s()):
+        if not self._hold_between_steps(deadline):
             return self._torn()
         if loop is None:
             ended = self._at_end()
             return self._interrupted(*ended) if ended and ended[0].interrupted else self._outside(ended)
         return self._inside(loop)
 
+    def _hold_between_steps(self, deadline: Deadline) -> bool:
+        """Hold the gate while no step is half-way through its groups of parameters."""
+        while self.gate.hold(deadline.left_s()):
+            if not self.gate.between():
+                return True
+            self.gate.let_go()
+            if deadline.left_s() <= 0:
+                break
+            time.sleep(_BETWEEN_S)
+        return False
+
     def _boundary(self, loop: Loop, deadline: Deadline) -> tuple[Boundary, Position] | None:
         """Return a boundary with the gate held: the last one, or the next one if that comes now; None: not yet."""
-        if self._gate.hold(min(_LOOK_AGAIN_S, deadline.left_s())):
+        if self.gate.hold(min(_LOOK_AGAIN_S, deadline.left_s())):
             if (reached := loop.clean()) is not None:
                 return reached
-            self._gate.let_go()
+            self.gate.let_go()
         with self._news:
-            loop.wanted = self._gate.attention = True
+            loop.wanted = self.gate.attention = True
             self._news.wait_for(lambda: self._handed or loop.closed, min(_LOOK_AGAIN_S, deadline.left_s()))
             handed, self._handed, loop.wanted = self._handed, None, False
         return handed
@@ -159,7 +172,7 @@ class Freezer:
     def _cut_off(self, loop: Loop) -> _Taken:
         """The patience is over and no boundary came."""
         step, position = loop.here()
-        if not self._gate.hold(0.0):
+        if not self.gate.hold(0.0):
             return self._torn()
         fault = f"step {step} was cut off: random state, statistics and schedules are those of its middle"
         return self._of_loop(loop, loop.take(), position, fault)
@@ -173,7 +186,7 @@ class Freezer:
         """No loop runs: everything as it is now."""
         moment, inventory, needed = None, None, set()
         paddle = randoms.paddle_side()
-        if paddle is not None and self._gate.updates:
+        if paddle is not None and self.gate.updates:
             inventory = paddle.inventory.look()
             moment = paddle.picture.take(inventory)
             last = max((item.last for item in inventory.trained), default=0)

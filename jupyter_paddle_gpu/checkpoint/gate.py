@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import time
 from collections.abc import Callable
 from threading import get_ident
+from types import CodeType, FrameType
 from typing import Any
 
-_INNER = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Optimizer._apply_optimize
+_APPLY = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Optimizer._apply_optimize
 
 
 class Gate:
@@ -28,6 +30,7 @@ class Gate:
         self.touches = 0
         self.newcomers = 0
         self.attention = False
+        self.steps: set[CodeType] = set()  # methods that may make several updates, one for each group of parameters
 
     @property
     def updates(self) -> int:
@@ -37,29 +40,27 @@ class Gate:
     def around(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return an optimizer's method as an update that passes the gate; one within another is part of it.
 
-        It is called in every step and must stay far below a microsecond: a signature of any arguments would cost half
-        of that, so the two that are called in every step have their own.
+        ``_apply_optimize`` is called in every step: what this adds must stay below a microsecond, and half of that is
+        what a signature of any arguments would cost.
         """
-        parameters = tuple(inspect.signature(method).parameters)
-        if len(parameters) == 1:
-            return self._around_step(method)
-        general = self._around_any(method)
-        return self._around_inner(method, general) if parameters[1:] == _INNER else general
+        if tuple(inspect.signature(method).parameters)[1:] == _APPLY:
+            return self._around_apply(method)
+        return self._around_any(method)
 
-    def _around_step(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _around_apply(self, method: Callable[..., Any]) -> Callable[..., Any]:
         acquire, release, gate = self._lock.acquire, self._lock.release, self
 
         @functools.wraps(method)
-        def update(optimizer: Any) -> Any:
+        def update(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
             me = get_ident()
             if gate._owner == me:
-                return method(optimizer)
+                return method(optimizer, loss, startup_program, params_grads, param_group_idx)
             acquire()
             try:
                 if gate._ending is not None:
                     raise gate._ending
                 gate._owner = me
-                return method(optimizer)
+                return method(optimizer, loss, startup_program, params_grads, param_group_idx)
             finally:
                 if gate._owner:
                     gate._owner = 0
@@ -71,19 +72,14 @@ class Gate:
         return update
 
     def _around_any(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
+            return method(optimizer, *loss, **startup_program)
+
+        passing = self._around_apply(apply)
+
         @functools.wraps(method)
         def update(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._around_step(lambda optimizer: method(optimizer, *args, **kwargs))(optimizer)
-
-        return update
-
-    def _around_inner(self, method: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-        gate = self
-
-        @functools.wraps(method)
-        def update(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
-            inner = method if gate._owner == get_ident() else general
-            return inner(optimizer, loss, startup_program, params_grads, param_group_idx)
+            return passing(optimizer, args, kwargs, None)
 
         return update
 
@@ -95,6 +91,17 @@ class Gate:
     def inside(self) -> bool:
         """Whether the calling thread is in an update."""
         return self._owner == get_ident()
+
+    def between(self) -> bool:
+        """Whether some thread is in an optimizer's step: between two of its updates, if the gate is held."""
+        frames: list[FrameType | None] = list(sys._current_frames().values())
+        while frames:
+            frame = frames.pop()
+            if frame is not None:
+                if frame.f_code in self.steps:
+                    return True
+                frames.append(frame.f_back)
+        return False
 
     def touch(self) -> None:
         """Heavy state is changed by hand, outside of an update."""

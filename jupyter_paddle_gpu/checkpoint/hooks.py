@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from jupyter_paddle_gpu.checkpoint.arrival import on_arrival
 from jupyter_paddle_gpu.checkpoint.gate import Gate
 from jupyter_paddle_gpu.checkpoint.registry import REGISTRY
 
-_MOVING = ("step", "minimize", "_apply_optimize")
+_APPLIES = {"_apply_optimize", "step", "super"}  # what a step calls that leaves the moving to others
 _MARK = "__paddle_gpu_original__"
 
 
@@ -44,13 +45,18 @@ def _family(cls: type) -> Iterator[type]:
 
 
 def _gate_class(cls: type, gate: Gate) -> None:
-    for name in _MOVING:
+    for name in ("step", "minimize", "_apply_optimize"):
         method = cls.__dict__.get(name)
-        if callable(method):
-            original = getattr(method, _MARK, method)
-            update = gate.around(original)
+        if not callable(method):
+            continue
+        original = getattr(method, _MARK, method)
+        code = inspect.unwrap(original).__code__
+        if name == "_apply_optimize" or (name == "step" and not _APPLIES & set(code.co_names)):
+            update = gate.around(original)  # LBFGS moves its parameters in step itself
             setattr(update, _MARK, original)
             setattr(cls, name, update)
+        else:
+            gate.steps.add(code)
 
 
 def _watch_hands(tensor: type, gate: Gate) -> None:

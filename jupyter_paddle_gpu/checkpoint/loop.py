@@ -52,10 +52,11 @@ class Loop:
         self._kept = kept
         self._frame = frame
         self._thread_id = threading.get_ident()
-        self._last_s = 0.0
-        self._worth_s = 0.0  # a step that takes as long pays for a copy
+        self.last_s = 0.0  # when the last boundary was passed
+        self.worth_s = 0.0  # a step that takes as long pays for a copy of its boundary
         self._warm = 0
-        self._mark: tuple[int, int, int, int, Boundary | None] = (0, 0, 0, -1, None)  # position, moves, boundary
+        # The last resume point: step, epoch, batch, the gate's moves, the boundary where it was copied. One assignment.
+        self.mark: tuple[int, int, int, int, Boundary | None] = (0, 0, 0, -1, None)
         self._newcomers = -1
 
     # Where the program is
@@ -79,7 +80,7 @@ class Loop:
     def forget(self) -> None:
         """Hold no network any more."""
         self.inventory = None
-        self._mark = (*self._mark[:4], None)
+        self.mark = (*self.mark[:4], None)
 
     # Boundaries
 
@@ -88,31 +89,20 @@ class Loop:
         self.epoch = {"random": randoms.take(), "loader": self.cursor.state()}
 
     def reach(self, step: int, epoch: int, batch: int) -> None:
-        """The program stands between two steps. Raises when the training is to end.
-
-        It is called in every step: where copying the boundary is not worth its time this must cost next to nothing.
-        """
+        """The program stands between two steps. Raises when the training is to end."""
         gate, now_s = self._gate, time.perf_counter()
-        moves = gate.moves
-        if gate.attention or now_s - self._last_s >= self._worth_s or moves == self._mark[3]:
-            self._reach_slowly(step, epoch, batch, now_s)
-            self._last_s = time.perf_counter()
-        else:
-            self._mark, self._last_s = (step, epoch, batch, moves, None), now_s
-
-    def _reach_slowly(self, step: int, epoch: int, batch: int, now_s: float) -> None:
-        gate = self._gate
         gate.attention = False
         gate.check()
-        if self._mark[3] == gate.moves and self._accumulating():
+        if self.mark[3] == gate.moves and self._accumulating():
             gate.attention = self.wanted
             return  # no resume point: the last one stays
         wanted = self.wanted
         begins = batch == 0 or self._warm < _WARM_UP or self._newcomers != gate.newcomers
-        copied = wanted or begins or now_s - self._last_s >= self._worth_s
-        self._mark = (step, epoch, batch, gate.moves, self.take() if copied else None)
+        copied = wanted or begins or now_s - self.last_s >= self.worth_s
+        self.mark = (step, epoch, batch, gate.moves, self.take() if copied else None)
         if wanted:
             self.hand_over()
+        self.last_s = time.perf_counter()
 
     def take(self) -> Boundary:
         """Copy the boundary state now."""
@@ -132,12 +122,12 @@ class Loop:
         )
         self._warm += 1
         if self._warm >= _WARM_UP:  # the first ones have looked for the networks
-            self._worth_s = shortest_step_s(time.perf_counter() - begun_s)
+            self.worth_s = shortest_step_s(time.perf_counter() - begun_s)
         return boundary
 
     def clean(self) -> tuple[Boundary, Position] | None:
         """Return the last boundary if it was copied and nothing heavy has moved since; call it holding the gate."""
-        step, epoch, batch, moves, boundary = self._mark
+        step, epoch, batch, moves, boundary = self.mark
         if boundary is None or moves != self._gate.moves:
             return None
         paddle = randoms.paddle_side()
@@ -147,7 +137,7 @@ class Loop:
 
     def here(self) -> tuple[int, Position]:
         """Return the number of the step that runs, and the position after it if its update is done."""
-        step, epoch, batch, moves, _ = self._mark
+        step, epoch, batch, moves, _ = self.mark
         done = moves not in (-1, self._gate.moves)
         return step, Position(step + done, epoch, batch + done)
 

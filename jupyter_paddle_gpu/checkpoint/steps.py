@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,15 +33,23 @@ def walk(begin: Callable[[Iterable[Any]], Walk], loader: Iterable[Any], epochs: 
     how = begin(loader)
     if how.resume.skip:
         return
-    reach = _boundaries(how)
-    step, first, batch = how.resume.position.step, how.resume.position.epoch, how.resume.position.batch
+    if how.loop is None or how.freezer is None:
+        yield from _plainly(how.cursor, epochs)
+        return
+    loop, gate, clock = how.loop, how.freezer.gate, time.perf_counter
+    step, first = how.resume.position.step, how.resume.position.epoch
     finished = False
+    how.freezer.begin(loop)
     try:
         for epoch in range(first, epochs):
-            batch = _enter(how, epoch)
-            fetch = how.cursor.fetch
+            batch, moves = _enter(loop, how.resume, epoch), gate.moves
+            fetch = loop.cursor.fetch
             while True:
-                reach(step, epoch, batch)
+                before, moves, now_s = moves, gate.moves, clock()
+                if gate.attention or moves == before or now_s - loop.last_s >= loop.worth_s:
+                    loop.reach(step, epoch, batch)
+                else:  # what reach would do, without its call
+                    loop.mark, loop.last_s = (step, epoch, batch, moves, None), now_s
                 try:
                     item = fetch()
                 except StopIteration:
@@ -48,29 +57,32 @@ def walk(begin: Callable[[Iterable[Any]], Walk], loader: Iterable[Any], epochs: 
                 yield step, item
                 step += 1
                 batch += 1
-        reach(step, epochs, 0)
+        loop.reach(step, epochs, 0)
         finished = True
     finally:
-        if how.freezer is not None and how.loop is not None:
-            how.freezer.finish(how.loop, finished)
+        how.freezer.finish(loop, finished)
 
 
-def _boundaries(how: Walk) -> Callable[[int, int, int], None]:
-    if how.freezer is None or how.loop is None:
-        return lambda step, epoch, batch: None
-    how.freezer.begin(how.loop)
-    return how.loop.reach
+def _plainly(cursor: Cursor, epochs: int) -> Iterator[tuple[int, Any]]:
+    step = 0
+    for epoch in range(epochs):
+        cursor.open(epoch)
+        while True:
+            try:
+                item = cursor.fetch()
+            except StopIteration:
+                break
+            yield step, item
+            step += 1
 
 
-def _enter(how: Walk, epoch: int) -> int:
+def _enter(loop: Loop, resume: Resume, epoch: int) -> int:
     """Open an epoch; returns the number of its first batch."""
-    resume, cursor, loop = how.resume, how.cursor, how.loop
-    if loop is not None and resume.saved and epoch == resume.position.epoch:
+    if resume.saved and epoch == resume.position.epoch:
         enter_epoch(loop, resume)
         return resume.position.batch
-    if loop is not None:
-        loop.begin_epoch()
-    cursor.open(epoch)
+    loop.begin_epoch()
+    loop.cursor.open(epoch)
     return 0
 
 

@@ -30,7 +30,6 @@ class Bare:
         pass
 
 class Gated(Bare):
-    step = training.gate.around(Bare.step)
     _apply_optimize = training.gate.around(Bare._apply_optimize)
 
 COUNT, ROUNDS = 20_000, int(sys.argv[1])
