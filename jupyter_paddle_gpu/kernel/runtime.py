@@ -209,8 +209,8 @@ def left_open(report: RestoreReport) -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user, in the running cell or on the script's standard error."""
-    print(f"paddle-gpu: {text}", file=sys.stderr, flush=True)
+    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error."""
+    print(f"paddle-gpu: {text}", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)
 
 
 _runtime: Runtime | None = None

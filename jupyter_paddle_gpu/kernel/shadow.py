@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Libraries that Paddle or we import; `dl` is no module of Python's any more, but setuptools still tries to import it.
-_LIBRARIES = frozenset({"dl", "numpy", "paddle", "wrapt", "zmq", "google", "networkx", "PIL", "httpx", "safetensors"})
+_LIBRARIES = frozenset({"dl", "numpy", "paddle", "zmq", "google", "networkx", "PIL", "httpx", "safetensors"})
 _HARMLESS = frozenset({"test", "this", "antigravity", "turtle", "idlelib", "turtledemo", "lib2to3", "__future__"})
 
 
