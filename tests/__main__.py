@@ -36,15 +36,17 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(CHECKS), help=f"some of {', '.join(CHECKS)} (default: all)")
     parser.add_argument("--fix", action="store_true", help="repair format and lint first")
     parser.add_argument("--python", metavar="VERSION", help="another interpreter, such as 3.12, or all")
+    parser.add_argument("--paddle", metavar="VERSION", help="another Paddle, such as 2.6")
     parser.add_argument("pytest_arguments", nargs="*", metavar="-- …", help="arguments for pytest")
     args = parser.parse_args()
     names = args.only.split(",")
     if unknown := [name for name in names if name not in CHECKS]:
         parser.error(f"there is no check {', '.join(unknown)}; choose from {', '.join(CHECKS)}")
-    if args.python:
-        return run_with_others(args.python)
+    if args.python or (args.paddle and not in_own_environment()):
+        return run_with_others(args.python, args.paddle)
+    own = Path(sys.prefix) if in_own_environment() else ROOT / ".venv"
     try:
-        python = environment.ensure(ROOT, Path(sys.prefix) if in_own_environment() else ROOT / ".venv")
+        python = environment.ensure(ROOT, own, pins_of(args.paddle))
     except SetUpError as error:
         print(error, file=sys.stderr)
         return 2
@@ -76,26 +78,36 @@ def run_checks(python: Path, names: list[str], pytest_arguments: list[str]) -> i
     return int(any(code for _, code, _ in results))
 
 
-def run_with_others(version: str) -> int:
-    """Run the tests (the other checks do not depend on it) under other interpreters, in environments of their own."""
-    versions = SUPPORTED if version == "all" else (version,)
+def pins_of(paddle: str | None) -> tuple[str, ...]:
+    """Return the requirements that bring this Paddle, with a NumPy that it was built for."""
+    if paddle is None:
+        return ()
+    return (f"paddlepaddle=={paddle}.*", *(("numpy<2", "setuptools") if paddle.startswith("2.") else ()))
+
+
+def run_with_others(python: str | None, paddle: str | None) -> int:
+    """Run the tests (the other checks do not depend on it) under other interpreters, in environments of their own.
+
+    Paddle 2 has no builds for Python 3.13; without a Python named, the newest one that there is for Paddle is taken.
+    """
+    versions = SUPPORTED if python == "all" else (python,) if python else ("3.12", "3.11", "3.10")
     found = {name: path for name in versions if (path := find_interpreter(name))}
-    for name in versions:
+    if python is None:
+        found = dict(list(found.items())[:1])
+    for name in versions if python else ():
         if name not in found:
             print(f"Python {name} is not on this machine: not tested.", file=sys.stderr)
     if not found:
         return 2
     codes = []
     for name, path in found.items():
-        target = ROOT / f".venv-{name}"
+        target = ROOT / (f".venv-{name}" + (f"-paddle-{paddle}" if paddle else ""))
         if not target.exists():
             subprocess.run([path, "-m", "venv", target], check=True)
-        print(f"\n══ Python {name}", flush=True)
-        codes.append(
-            subprocess.run(
-                [target / "bin" / "python", "-m", "tests", "--only", "tests", *pytest_tail()], cwd=ROOT
-            ).returncode
-        )
+        print(f"\n══ Python {name}" + (f", Paddle {paddle}" if paddle else ""), flush=True)
+        command = [str(target / "bin" / "python"), "-m", "tests", "--only", "tests"]
+        command += ["--paddle", paddle] if paddle else []
+        codes.append(subprocess.run([*command, *pytest_tail()], cwd=ROOT).returncode)
     return int(any(codes))
 
 

@@ -18,25 +18,26 @@ class SetUpError(Exception):
     """The environment cannot be made; the text says what to do."""
 
 
-def ensure(root: Path, environment: Path) -> Path:
+def ensure(root: Path, environment: Path, pins: tuple[str, ...] = ()) -> Path:
     """Return the Python of ``environment``, made and filled with the project at ``root`` unless it is up to date.
 
-    The project is installed in editable form, with its kernel and its server extension. Raises SetUpError.
+    The project is installed in editable form, with its kernel and its server extension. ``pins`` are further
+    requirements, such as ``paddlepaddle==2.6.*``. Raises SetUpError.
     """
     if sys.version_info < OLDEST:
         raise SetUpError(f"Python {sys.version.split()[0]} is too old: run this with Python 3.10 or newer.")
     extras = (paddle_extra(), "demo", "test")
     python = environment / "bin" / "python"
-    wanted = _fingerprint(root, extras)
+    wanted = _fingerprint(root, extras, pins)
     marker = environment / _MARKER
     if python.exists() and marker.exists() and marker.read_text() == wanted:
         return python
     if not python.exists():
         print(f"Making the virtual environment {environment} …", flush=True)
         _make(environment)
-    target = f"{root}[{','.join(extras)}]"
-    print(f"Installing jupyter-paddle-gpu with {', '.join(extras)} (a few minutes the first time) …", flush=True)
-    done = subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", target])
+    what = ["-e", f"{root}[{','.join(extras)}]", *pins]
+    print(f"Installing jupyter-paddle-gpu with {', '.join(extras + pins)} (a few minutes the first time) …", flush=True)
+    done = subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
     if done.returncode:
         raise SetUpError("pip could not install the project; its message is above. Is a package index reachable?")
     marker.write_text(wanted)
@@ -60,9 +61,9 @@ def _make(environment: Path) -> None:
         ) from None
 
 
-def _fingerprint(root: Path, extras: tuple[str, ...]) -> str:
-    """Name what an installation depends on: metadata, the files installed beside the package, extras, Python."""
-    digest = hashlib.sha256(repr((os.fspath(root.resolve()), extras, sys.version)).encode())
+def _fingerprint(root: Path, extras: tuple[str, ...], pins: tuple[str, ...]) -> str:
+    """Name what an installation depends on: metadata, the files installed beside the package, extras, pins, Python."""
+    digest = hashlib.sha256(repr((os.fspath(root.resolve()), extras, pins, sys.version)).encode())
     for path in [root / "pyproject.toml", *sorted((root / "jupyter_paddle_gpu" / "share").rglob("*"))]:
         if path.is_file():
             digest.update(path.read_bytes())

@@ -68,7 +68,6 @@ class Manager:
         finally:
             refreshing.cancel()
             self._loop.run_until_complete(asyncio.gather(refreshing, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
     async def _refresh(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ def momentum(guard: Any, pace: Pace, history: History) -> None:
 
 def adam(guard: Any, pace: Pace, history: History) -> None:
     def make(net: Any) -> Any:
-        return paddle.optimizer.Adam(paddle.optimizer.lr.NoamDecay(64, 10), parameters=net.parameters(), amsgrad=True)
+        since_3 = {"amsgrad": True} if "amsgrad" in signature(paddle.optimizer.Adam).parameters else {}
+        return paddle.optimizer.Adam(paddle.optimizer.lr.NoamDecay(64, 10), parameters=net.parameters(), **since_3)
 
     plain(guard, pace, history, make, dataset=Digits(noise=True, pace=pace))
 

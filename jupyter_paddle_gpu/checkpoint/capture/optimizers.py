@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import paddle
+from paddle.base.layer_helper import LayerHelper
 from paddle.optimizer.lr import LRScheduler
 
 from jupyter_paddle_gpu.checkpoint.capture import tensors
@@ -102,6 +103,8 @@ def differences(item: Trained, number: int, structure: Mapping[str, Any], bounda
 def restore(item: Trained, number: int, structure: Mapping[str, Any], saved: Mapping[str, RawTensor]) -> None:
     """Give the live optimizer the saved state, made where it does not exist yet, written in place where it does."""
     optimizer, prefix = item.optimizer, f"optimizers.{number}."
+    if optimizer.helper is None:  # paddle 2.6 makes it in the first update only, and needs it to make state
+        optimizer.helper = LayerHelper(type(optimizer).__name__)
     for index in structure["masters"]:
         weight = optimizer._create_master_weight(item.params[index][2])
         tensors.fill(weight, saved[prefix + slot_name(structure["params"], "master", index)])

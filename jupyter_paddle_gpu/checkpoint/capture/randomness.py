@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import paddle
 
+from jupyter_paddle_gpu.checkpoint.capture.winding import engine_text, wind
+
 _core = paddle.framework.core
 
 
@@ -25,8 +27,9 @@ def plain(states: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(state: Any) -> list[Any]:
-    device, seed, offset, engine = state.__getstate__()
-    return [device, seed, offset, np.array(engine, np.int64)]
+    device, seed, offset, *engine = state.__getstate__()
+    codes = engine[0] if engine else list(engine_text(state).encode())
+    return [device, seed, offset, np.array(codes, np.int64)]
 
 
 def give(states: dict[str, Any]) -> tuple[str, ...]:
@@ -36,17 +39,19 @@ def give(states: dict[str, Any]) -> tuple[str, ...]:
         generator = _generator(device)
         if generator is None:
             missing.append(device)
-        else:
-            generator.set_state(_state_of(values))
+        elif not _set(generator, device, values):
+            missing.append(f"{device} (too many numbers ago for Paddle {paddle.__version__})")
     return tuple(missing)
 
 
-def _state_of(values: list[Any]) -> Any:
+def _set(generator: Any, name: str, values: list[Any]) -> bool:
     device, seed, offset, engine = values
     kind = _core.GeneratorState
     state = kind.__new__(kind)
-    state.__setstate__((device, seed, offset, [int(part) for part in engine]))
-    return state
+    whole = len(generator.get_state().__getstate__()) == 4  # since 3.0
+    state.__setstate__((device, seed, offset, *([[int(part) for part in engine]] if whole else [])))
+    generator.set_state(state)
+    return whole or name != "cpu" or wind(generator, bytes(int(part) for part in engine).decode())
 
 
 def _generator(device: str) -> Any:
