@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,10 @@ if TYPE_CHECKING:  # what loads numpy is imported where it is first used: a kern
 __all__ = ["Frozen", "RestoreReport", "Training"]
 
 log = logging.getLogger(__name__)
+
+# While a save runs the interpreter changes threads this often: at Python's 5 ms, each of the dozen system calls before
+# the first byte waits for the training to hand the interpreter over.
+_SAVING_SWITCH_S = 0.0002
 
 
 class Training:
@@ -98,6 +103,8 @@ class Training:
         """
         if not self._freezing.acquire(timeout=max(0.0, patience_s)):
             raise SnapshotError("Another save is still running", "Wait for it; its snapshot will be the newest.")
+        interval_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SAVING_SWITCH_S)
         try:
             frozen = self._freezer.freeze(patience_s)
             try:
@@ -105,6 +112,7 @@ class Training:
             finally:
                 self.gate.let_go()
         finally:
+            sys.setswitchinterval(interval_s)
             self._freezing.release()
 
     def restore(self, state: State) -> RestoreReport:

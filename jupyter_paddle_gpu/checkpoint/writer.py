@@ -51,6 +51,8 @@ def write_tensors(
     header, places = layout.layout(tensors)
     _write_all(fd, memoryview(header), 0)
     entries, written = {}, len(header)
+    if progress:
+        progress(written)
     for name, (begin, end) in places.items():
         tensor, crc = tensors[name], 0
         data = tensor.data.cast("B") if tensor.nbytes else memoryview(b"")

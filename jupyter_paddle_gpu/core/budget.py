@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Protection may cost a thousandth of a step: a boundary state that takes 55 µs to copy is copied at each boundary of
-# steps of 55 ms and longer; shorter steps reach their next boundary sooner than that would have saved.
+# Protection may cost a thousandth of a step. A step that is too short for that is not copied at its boundary: a notice
+# then waits for the next boundary, which is near. A step that would keep a notice waiting for longer than PROMPT_S may
+# cost more, up to a hundredth.
 PROTECTION_SHARE = 0.001
+MOST_SHARE = 0.01
+PROMPT_S = 0.015
 
 
 def shortest_step_s(cost_s: float) -> float:
     """Return the seconds of the shortest steps whose boundary state is copied every time, where a copy takes
     ``cost_s``."""
-    return cost_s / PROTECTION_SHARE
+    return max(min(cost_s / PROTECTION_SHARE, PROMPT_S), cost_s / MOST_SHARE)
 
 
 @dataclass(frozen=True)
