@@ -20,7 +20,7 @@ from jupyter_paddle_gpu.core.snapshot import Snapshot
 KINDS = (
     "sgd", "momentum", "adam", "adamw", "lamb", "groups", "lbfgs", "amp_o1", "amp_o2", "accumulate", "gan", "twins",
     "plateau", "tied", "late_part", "average", "static", "parallel", "two_loops", "folds", "own_sampler",
-    "distributed_sampler", "workers", "stream", "lists", "fit", "fit_accumulated",
+    "distributed_sampler", "workers", "stream", "lists",
 )  # fmt: skip  # the functions of kinds.py
 _PATIENCE_S = 5.0
 _LIMIT_S = 120.0
@@ -99,13 +99,10 @@ class Guard:
     def keep(self, **values: Any) -> None:
         self.training.keep(**values)
 
-    def restore_pending(self) -> None:
+    def steps(self, loader: Any, epochs: int = 1) -> Iterator[Any]:
         if self.pending is not None:
             self.training.restore(self.pending)
             self.pending = None
-
-    def steps(self, loader: Any, epochs: int = 1) -> Iterator[Any]:
-        self.restore_pending()
         for step, batch in self.training.steps(loader, epochs):
             if step == self._limit:
                 return
