@@ -114,7 +114,7 @@ class Eviction:
             served = self._saved
         text = self._describe(notice, served)
         log.debug("Evicted: %s", text)
-        self._ending.finish(text, max(last_s, min(2.0, self._remaining_s() / 2)))
+        self._ending.finish(text, max(last_s, min(5.0, self._remaining_s() / 2)))
         with self._changed:  # told in time; a save that is late goes on until it ends or the process is killed
             while self._saved is None:
                 self._changed.wait()
