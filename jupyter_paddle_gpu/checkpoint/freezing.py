@@ -71,6 +71,8 @@ class Freezer:
         with self._news:
             if loop.wanted and self.gate.hold(0.0):
                 loop.wanted, self._handed = False, loop.clean()
+                if self._handed is None:  # something was changed by hand meanwhile: the next boundary may do
+                    self.gate.let_go()
                 self._news.notify_all()
 
     # The thread that saves
@@ -81,12 +83,19 @@ class Freezer:
             raise SnapshotError(
                 "The optimizer is in the middle of its update", "Save before or after optimizer.step()."
             )
-        taken = self._take(Deadline(patience_s))
         try:
-            return self._compose(taken)
+            return self._compose(self._take(Deadline(patience_s)))
         except BaseException:
-            self.gate.let_go()
+            self._give_up()
             raise
+
+    def _give_up(self) -> None:
+        """Let the training go on where the save failed, at whichever moment: it must never hang for it."""
+        with self._news:
+            self._handed = None
+            if self.loop is not None:
+                self.loop.wanted = False
+            self.gate.let_go_if_held()
 
     def nbytes(self) -> int:
         """Return the bytes of what the updates move."""

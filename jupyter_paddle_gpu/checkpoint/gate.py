@@ -25,6 +25,7 @@ class Gate:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0
+        self._held = False  # by a save
         self._ending: BaseException | None = None
         self.moves = 0
         self.touches = 0
@@ -111,11 +112,20 @@ class Gate:
 
     def hold(self, timeout_s: float) -> bool:
         """Keep updates from beginning; False: one is still running after ``timeout_s``. May be let go by any thread."""
-        return self._lock.acquire(timeout=max(0.0, timeout_s))
+        held = self._lock.acquire(timeout=max(0.0, timeout_s))
+        if held:
+            self._held = True
+        return held
 
     def let_go(self) -> None:
         """Let updates go on."""
+        self._held = False
         self._lock.release()
+
+    def let_go_if_held(self) -> None:
+        """Let updates go on if ``hold`` has stopped them."""
+        if self._held:
+            self.let_go()
 
     def end(self, exception: BaseException | None) -> None:
         """Let every later update raise this exception (None: none any more)."""
