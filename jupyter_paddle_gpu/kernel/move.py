@@ -15,6 +15,7 @@ from jupyter_paddle_gpu.core.errors import PlacementError
 
 BY_HAND = "Choose the kernel “Paddle GPU” by hand: menu Kernel, Change Kernel…"
 TIMEOUT_S = 10.0
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy would get the server's token
 
 
 def move_notebook(request: Mapping[str, object]) -> str:
@@ -28,7 +29,7 @@ def move_notebook(request: Mapping[str, object]) -> str:
             "This is no notebook's kernel, so there is nothing to move",
             "Start a kernel “Paddle GPU”: jupyter console --kernel paddle-gpu.",
         )
-    refusals = []
+    refusals: list[PlacementError] = []
     for server in _servers():
         try:
             answer = _post(server, f"paddle-gpu/move/{kernel}", dict(request))
@@ -40,7 +41,7 @@ def move_notebook(request: Mapping[str, object]) -> str:
             return str(answer["detail"])
     if not refusals:
         raise PlacementError("No Jupyter server of yours answers from here", BY_HAND)
-    raise PlacementError(f"The Jupyter server did not move the notebook: {refusals[0]}", BY_HAND)
+    raise refusals[0]
 
 
 def _own_kernel_id() -> str | None:
@@ -68,17 +69,20 @@ def _post(server: Mapping[str, Any], path: str, body: Mapping[str, object]) -> A
     token = server.get("token") or os.environ.get("JUPYTERHUB_API_TOKEN", "")
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"token {token}"} if token else {})
     call = urllib.request.Request(server["url"] + path, json.dumps(body).encode(), headers, method="POST")  # noqa: S310  # the address is our own server's, from its runtime file
-    with urllib.request.urlopen(call, timeout=TIMEOUT_S) as response:  # noqa: S310  # as above
+    with _DIRECT.open(call, timeout=TIMEOUT_S) as response:
         return json.load(response)
 
 
-def _refusal(error: urllib.error.HTTPError) -> str:
-    if error.code == 403:
-        return "it wants a password that this kernel does not know"
+def _refusal(error: urllib.error.HTTPError) -> PlacementError:
+    """Return what the server's answer means; its own next step where it names one."""
+    next_step = BY_HAND
     try:
         answer = json.load(error)
-        return " ".join(filter(None, (str(answer["message"]), str(answer.get("next_step", "")))))
+        fault, next_step = str(answer["message"]), str(answer.get("next_step") or BY_HAND)
     except (ValueError, KeyError, TypeError):
+        fault = f"it answered {error.code} {error.reason}"
         if error.code == 404:
-            return "the server extension jupyter_paddle_gpu is not enabled there"
-        return f"it answered {error.code} {error.reason}"
+            fault = "the server extension jupyter_paddle_gpu is not enabled there"
+    if error.code == 403:
+        fault = "it wants a password that this kernel does not know"
+    return PlacementError(f"The Jupyter server did not move the notebook: {fault}", next_step)

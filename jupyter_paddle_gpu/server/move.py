@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyter_core.utils import ensure_async
 
-from jupyter_paddle_gpu.core.errors import RequestError, SessionNotFound
+from jupyter_paddle_gpu.core.errors import PlacementError, RequestError, SessionNotFound
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.server.manager import Manager
 
@@ -37,11 +37,19 @@ class Mover:
         if request.gpus < 1:
             raise RequestError("A request for 0 GPUs moves nowhere", "Ask for at least one, or stay where you are.")
         await self._manager.check(request)
+        self._need_kernelspec()
         if kernel not in self._moves:
             task = asyncio.create_task(self._move(found[0], kernel, config), name=f"paddle-gpu-move-{kernel}")
             self._moves[kernel] = task
             task.add_done_callback(lambda _: self._moves.pop(kernel, None))
         return "the notebook gets the kernel “Paddle GPU”; variables of this kernel do not come along"
+
+    def _need_kernelspec(self) -> None:
+        if KERNEL_NAME not in self._kernels.kernel_spec_manager.find_kernel_specs():
+            raise PlacementError(
+                f"The kernel {KERNEL_NAME!r} is not installed for this server, or not allowed there",
+                "Install jupyter-paddle-gpu in the server's environment and see that its kernelspecs allow it.",
+            )
 
     async def _move(self, session: Mapping[str, Any], old: str, config: Mapping[str, object]) -> None:
         log = self._log

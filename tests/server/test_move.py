@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -46,7 +49,52 @@ def test_what_can_never_be_met_leaves_the_notebook_where_it_is(machine: Machine,
     text = run(client, "%paddle_gpu request --gpus 9")
     client.stop_channels()
     assert "this machine has 1" in text
+    assert "by hand" not in text, "another way would not help"
     assert server.ask("GET", f"api/sessions/{before['id']}")["kernel"]["id"] == before["kernel"]["id"]
+
+
+def test_the_server_s_token_goes_to_no_proxy(machine: Machine, server: JupyterServer) -> None:
+    before = server.open("a.ipynb", "python3")
+    client = client_of(machine, before["kernel"]["id"])
+    run(client, "%load_ext jupyter_paddle_gpu")
+    heard: queue.Queue[socket.socket] = queue.Queue()
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        threading.Thread(target=lambda: heard.put(proxy.accept()[0]), daemon=True).start()
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        run(client, f"import os; os.environ.update(http_proxy={address!r}, HTTP_PROXY={address!r}, no_proxy='')")
+        text = run(client, "%paddle_gpu request --gpus 1")
+        assert heard.empty()
+        socket.create_connection(proxy.getsockname()).close()  # lets the thread end
+        heard.get(timeout=10).close()
+    client.stop_channels()
+    assert "the notebook gets the kernel" in text
+
+
+def test_where_the_kernel_is_not_to_be_had_nothing_moves(machine: Machine) -> None:
+    server = JupyterServer(machine.root, "server", "--KernelSpecManager.allowed_kernelspecs=python3")
+    try:
+        before = server.open("a.ipynb", "python3")
+        client = client_of(machine, before["kernel"]["id"])
+        run(client, "%load_ext jupyter_paddle_gpu")
+        text = run(client, "%paddle_gpu request --gpus 1")
+        client.stop_channels()
+        assert "The kernel 'paddle-gpu' is not installed for this server, or not allowed there" in text
+        assert server.ask("GET", f"api/sessions/{before['id']}")["kernel"]["name"] == "python3"
+    finally:
+        server.stop()
+
+
+def test_without_the_server_extension_it_is_said(machine: Machine) -> None:
+    server = JupyterServer(machine.root, "server", "--ServerApp.jpserver_extensions={'jupyter_paddle_gpu': False}")
+    try:
+        client = client_of(machine, server.open("a.ipynb", "python3")["kernel"]["id"])
+        run(client, "%load_ext jupyter_paddle_gpu")
+        text = run(client, "%paddle_gpu request --gpus 1")
+        client.stop_channels()
+        assert "the server extension jupyter_paddle_gpu is not enabled there" in text
+        assert "Choose the kernel “Paddle GPU” by hand" in text
+    finally:
+        server.stop()
 
 
 def test_a_move_without_a_notebook_or_with_bad_input_is_refused(server: JupyterServer) -> None:
