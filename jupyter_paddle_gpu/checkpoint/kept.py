@@ -49,6 +49,11 @@ class Kept(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The names whose restored values wait until they are kept."""
+        return tuple(self._waiting)
+
     def keep(self, values: Mapping[str, Any]) -> None:
         """Keep these values. Raises NotKept for one that a snapshot cannot hold or follow; none is kept then.
 

@@ -16,7 +16,9 @@ class PaddleGpuError(Exception):
         self.next_step = next_step
 
     def __str__(self) -> str:
-        return f"{self.fault.rstrip('.')}. {self.next_step}" if self.next_step else self.fault
+        if not self.next_step:
+            return self.fault
+        return f"{self.fault}{'' if self.fault.endswith(('.', '?', '!')) else '.'} {self.next_step}"
 
 
 class RequestError(PaddleGpuError):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 _STYLE = (
     "border-collapse:collapse;color:var(--jp-ui-font-color1, inherit);"
@@ -25,8 +26,8 @@ class Facts:
     warnings: Sequence[str] = ()
 
     def __str__(self) -> str:
-        width = max((len(name) for name, _ in self.rows), default=0)
-        lines = [self.title, *(f"  {name.ljust(width)}  {value}" for name, value in self.rows)]
+        width = max((columns(name) for name, _ in self.rows), default=0)
+        lines = [self.title, *(f"  {_fill(name, width)}  {value}" for name, value in self.rows)]
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
@@ -53,9 +54,9 @@ class Table:
     def __str__(self) -> str:
         if not self.rows:
             return f"{self.title}\n  {self.empty}"
-        widths = [max(len(row[column]) for row in [self.header, *self.rows]) for column in range(len(self.header))]
+        widths = [max(columns(row[column]) for row in [self.header, *self.rows]) for column in range(len(self.header))]
         lines = (
-            "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            "  " + "  ".join(_fill(text, width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in [self.header, *self.rows]
         )
         return "\n".join([self.title, *lines])
@@ -72,6 +73,15 @@ class Table:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: a Chinese character takes two."""
+    return sum(0 if combining(character) else 1 + (east_asian_width(character) in "WF") for character in text)
+
+
+def _fill(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
 
 
 def _block(title: str, body: str) -> str:

@@ -9,9 +9,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError
-from jupyter_paddle_gpu.kernel.parser import HelpShown, MagicParser, nearest, split
-
-MAGIC = "%paddle_gpu"
+from jupyter_paddle_gpu.kernel.parser import MAGIC, HelpShown, nearest, parser_of, split
 
 
 @magics_class
@@ -50,14 +48,14 @@ def run(line: str, variables: dict[str, Any]) -> object:
 
     words = split(line) or ["status"]
     if words[0] in ("-h", "--help", "help"):
+        words = [*words[1:2], "--help"]
+    if words == ["--help"]:
         raise HelpShown(overview())
     command = COMMANDS.get(words[0])
     if command is None:
-        fault = f"{MAGIC} has no subcommand {words[0]}.{nearest(words[0], list(COMMANDS))}"
-        raise RequestError(fault, f"There are: {', '.join(COMMANDS)}.")
-    parser = MagicParser(prog=f"{MAGIC} {command.name}", description=command.help)
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(words[1:]), variables)
+        hint = nearest(words[0].lower(), [*COMMANDS, "--help"])
+        raise RequestError(f"{MAGIC} has no subcommand {words[0]}.{hint}", f"There are: {', '.join(COMMANDS)}.")
+    return command.run(parser_of(command).parse_args(words[1:]), variables)
 
 
 def overview() -> str:
@@ -70,22 +68,7 @@ def overview() -> str:
 
 def complete(shell: Any, event: Any) -> list[str]:
     """Return the words that may stand where the cursor is: IPython's hook for custom completion."""
-    from jupyter_paddle_gpu.kernel.commands import COMMANDS
-    from jupyter_paddle_gpu.kernel.commands.gpu import ladder
+    from jupyter_paddle_gpu.kernel.completion import choices, keepable  # the first use pays
 
     before = event.text_until_cursor.split(MAGIC.lstrip("%"), 1)[-1]
-    words = before.split()
-    typed = "" if before.endswith(" ") or not words else words.pop()
-    if not words:
-        choices = [*COMMANDS, "--help"]
-    elif (command := COMMANDS.get(words[0])) is None:
-        choices = []
-    elif words[-1] == "--tier":
-        choices = [tier.name for tier in ladder()]
-    elif typed.startswith("-"):
-        parser = MagicParser(prog=MAGIC)
-        command.add_arguments(parser)
-        choices = [option for action in parser._actions for option in action.option_strings]
-    else:
-        choices = command.complete(shell.user_ns)
-    return [choice for choice in choices if choice.startswith(typed)]
+    return choices(before, event.symbol, keepable(shell))

@@ -6,9 +6,14 @@ import argparse
 import difflib
 import shlex
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_paddle_gpu.core.errors import RequestError
+
+if TYPE_CHECKING:
+    from jupyter_paddle_gpu.kernel.commands.command import Command
+
+MAGIC = "%paddle_gpu"
 
 
 class HelpShown(Exception):
@@ -27,6 +32,17 @@ class MagicParser(argparse.ArgumentParser):
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise RequestError(message or f"{self.prog} ended with {status}")
 
+    def options(self) -> list[str]:
+        """Return all spellings of all options."""
+        return [option for action in self._actions for option in action.option_strings]
+
+
+def parser_of(command: Command) -> MagicParser:
+    """Return the parser of a subcommand's arguments."""
+    parser = MagicParser(prog=f"{MAGIC} {command.name}", description=command.help)
+    command.add_arguments(parser)
+    return parser
+
 
 def split(line: str) -> list[str]:
     """Split a magic's line like a shell does. Raises RequestError for a quote that does not close."""
@@ -42,11 +58,11 @@ def nearest(word: str, words: Sequence[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
-def _with_nearest(parser: argparse.ArgumentParser, message: str) -> str:
+def _with_nearest(parser: MagicParser, message: str) -> str:
     """Say in our words what argparse says of unknown arguments."""
     prefix = "unrecognized arguments: "
     if not message.startswith(prefix):
         return f"{parser.prog}: {message}"
     word = message.removeprefix(prefix).split()[0]
-    options = [option for action in parser._actions for option in action.option_strings]
-    return f"{parser.prog} has no option {word}.{nearest(word.split('=')[0], options)}"
+    kind = "option" if word.startswith("-") else "argument"
+    return f"{parser.prog} has no {kind} {word}.{nearest(word.split('=')[0], parser.options())}"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jupyter_paddle_gpu.core.errors import RequestError
-from jupyter_paddle_gpu.kernel.display import Facts, Table
 from jupyter_paddle_gpu.kernel.parser import HelpShown, MagicParser, split
+from tests.kernel.kernels import notebook
 
 SHELL = """
 import sys
@@ -62,6 +61,19 @@ def test_a_wrong_word_fails_the_cell_with_the_nearest_right_one_and_no_traceback
     assert "Traceback" not in output
 
 
+def test_what_a_subcommand_does_not_take_is_called_what_it_is(tmp_path: Path) -> None:
+    output = shell(
+        tmp_path, "%paddle_gpu status now", "%paddle_gpu request gpus=1", "%paddle_gpu STATUS", "%paddle_gpu --hepl",
+        "%paddle_gpu help keep",
+    )  # fmt: skip
+    assert "%paddle_gpu status has no argument now. " in output
+    assert "has no argument gpus=1. Did you mean --gpus? %paddle_gpu request --help" in output
+    assert "Did you mean status?" in output
+    assert "Did you mean --help?" in output
+    assert "usage: %paddle_gpu keep" in output
+    assert output.count("FAILED UsageError") == 4
+
+
 def test_bad_requests_are_refused_before_anything_moves(tmp_path: Path) -> None:
     wrong = ["--gpus -1", "--grace 0.1s", "--grace 2h", "--memory lots", "--tier vip", "--gpus two"]
     output = shell(tmp_path, *(f"%paddle_gpu request {options}" for options in wrong))
@@ -106,6 +118,33 @@ def test_kept_values_are_saved_listed_and_restored(tmp_path: Path) -> None:
     assert "FAILED" not in output
 
 
+def test_what_is_kept_can_be_dropped_also_when_its_variable_is_gone(tmp_path: Path) -> None:
+    output = shell(
+        tmp_path,
+        "history, best = [1.5], 3",
+        "%paddle_gpu keep history best",
+        "%paddle_gpu status",
+        "del history",
+        "%paddle_gpu keep --drop history",
+        "%paddle_gpu keep --drop bset",
+        "%paddle_gpu keep --drop",
+    )
+    assert "what is kept; no training yet" in output
+    assert "Kept in every snapshot: best\n" in output
+    assert "bset is not kept. Did you mean best? These are: best." in output
+    assert "--drop needs the names" in output
+    assert output.count("FAILED UsageError") == 2
+
+
+def test_a_restored_value_that_nobody_asked_for_can_be_dropped(tmp_path: Path) -> None:
+    shell(tmp_path, "history = [1.5]", "%paddle_gpu keep history", "%paddle_gpu save")
+    drop = "%paddle_gpu keep --drop history"
+    output = shell(tmp_path, "%paddle_gpu restore", drop, drop)
+    assert "history was restored and waits" in output
+    assert output.count("FAILED UsageError") == 1, "the second time there is none"
+    assert "history is not kept. Nothing is." in output
+
+
 def test_what_cannot_be_kept_or_restored_is_said(tmp_path: Path) -> None:
     output = shell(
         tmp_path, "%paddle_gpu keep histroy", "import threading; lock = threading.Lock()", "%paddle_gpu keep lock",
@@ -117,37 +156,59 @@ def test_what_cannot_be_kept_or_restored_is_said(tmp_path: Path) -> None:
     assert output.count("FAILED UsageError") == 4
 
 
-def test_completion_knows_subcommands_options_tiers_and_variables(tmp_path: Path) -> None:
+def test_completion_knows_what_may_stand_at_the_cursor(tmp_path: Path) -> None:
+    expected = {
+        "%paddle_gpu sn": ["snapshots"],
+        "  %paddle_gpu sn": ["snapshots"],
+        "%paddle_gpu request --gr": ["--grace"],
+        "%paddle_gpu request --gpus 1 --t": ["--tier"],
+        "%paddle_gpu request --tier ur": ["urgent"],
+        "%paddle_gpu request --tier=ur": ["urgent"],
+        "%paddle_gpu request --tier 1 ": ["--gpus", "--grace", "--help", "--memory", "-h"],
+        "%paddle_gpu keep ": ["best", "history"],
+        "%paddle_gpu keep history ": ["best"],
+        "%paddle_gpu keep --drop ": ["history"],
+        "%paddle_gpu restore 0": ["000001-state"],
+    }
+    lines = [f"complete({line!r})" for line in expected]
     output = shell(
         tmp_path,
-        "history = []",
-        "complete = lambda line: print('COMPLETES', line, sorted(get_ipython().complete('', line, len(line))[1]))",
-        "complete('%paddle_gpu sn')",
-        "complete('%paddle_gpu request --gr')",
-        "complete('%paddle_gpu request --tier ur')",
-        "complete('%paddle_gpu keep hist')",
+        "import math; history, best = [], {}",
+        "def a_function(): pass",
+        "%paddle_gpu keep history",
+        "%paddle_gpu save",
+        "def complete(_): print('COMPLETES', [_, sorted(get_ipython().complete('', _, len(_))[1])])",
+        *lines,
     )
-    assert "COMPLETES %paddle_gpu sn ['snapshots']" in output
-    assert "COMPLETES %paddle_gpu request --gr ['--grace']" in output
-    assert "COMPLETES %paddle_gpu request --tier ur ['urgent']" in output
-    assert "COMPLETES %paddle_gpu keep hist ['history']" in output
+    found = [json.loads(line.split(" ", 1)[1].replace("'", '"')) for line in output.splitlines() if "COMPLETES" in line]
+    assert dict(found) == expected
 
 
-@given(st.text(), st.text(), st.text())
-def test_what_is_shown_is_escaped(title: str, name: str, value: str) -> None:
-    hostile = "<script>alert(1)</script>"
-    for shown in (
-        Facts(title + hostile, [(name, value + hostile)], [hostile]),
-        Table(title, ("a", "b"), [(name, hostile)], hostile),
-    ):
-        assert "<script>" not in shown._repr_html_()
-        assert "&lt;script&gt;" in shown._repr_html_()
-        assert hostile in str(shown)
+def test_completion_is_silent_where_the_tiers_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir(mode=0o1777)
+    (tmp_path / "book" / "machine.json").write_text("{")
+    line = "%paddle_gpu request --tier ur"
+    output = shell(
+        tmp_path, f"get_ipython().complete('', {line!r}, {len(line)}); print('went on')", "%paddle_gpu tiers"
+    )
+    assert "went on" in output
+    assert "Traceback" not in output
+    assert "machine.json" in output, "the command says what completion does not"
 
 
-def test_an_empty_table_says_so() -> None:
-    assert str(Table("Snapshots", ("a",), [], "None yet.")) == "Snapshots\n  None yet."
-    assert "None yet." in Table("Snapshots", ("a",), [], "None yet.")._repr_html_()
+def test_a_fault_fails_the_cell_of_a_real_kernel_without_the_traceback_of_an_earlier_one(place: Path) -> None:
+    with notebook(place) as opened:
+        opened.run("1 / 0")
+        cell = opened.run("%paddle_gpu statsu")
+        assert cell.replies[0]["status"] == "error"
+        assert cell.replies[0]["ename"] == "UsageError"
+        assert not cell.replies[0]["traceback"]
+        assert cell.text.startswith("UsageError: %paddle_gpu has no subcommand statsu. Did you mean status?")
+        assert {"text/plain", "text/html"} <= set(opened.run("%paddle_gpu status").data[0])
+        code = "x = 1\n%paddle_gpu request --tier ur\ny = 2"
+        content = opened.client.complete(code, code.index("\ny"), reply=True, timeout=30)["content"]
+        assert content["matches"] == ["urgent"]
+        assert code[content["cursor_start"] : content["cursor_end"]] == "ur"
 
 
 def test_the_parser_never_exits() -> None:

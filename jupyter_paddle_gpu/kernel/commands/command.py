@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jupyter_paddle_gpu.kernel.display import Shown
 
@@ -15,11 +15,13 @@ Namespace = Mapping[str, object]  # the user's variables
 class Command:
     """``run`` gets the parsed arguments and the user's variables, and returns what is shown. Raises PaddleGpuError.
 
-    ``complete`` gives the words that may stand as a positional argument, from the user's variables.
+    ``complete`` gives the words that may stand as a positional argument, from the words before it and the user's
+    variables; ``values`` the words that may stand behind an option.
     """
 
     name: str
     help: str
     run: Callable[[argparse.Namespace, Namespace], Shown]
     add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
-    complete: Callable[[Namespace], list[str]] = lambda variables: []
+    complete: Callable[[Sequence[str], Namespace], list[str]] = lambda given, variables: []
+    values: Mapping[str, Callable[[], list[str]]] = field(default_factory=dict)

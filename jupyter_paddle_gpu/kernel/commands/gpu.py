@@ -35,20 +35,24 @@ def ladder() -> Ladder:
     return Book(default_book()).ladder()
 
 
+def known_view() -> tuple[Mapping[str, Any] | None, list[str]]:
+    """Return ``session_view`` as far as it can be had, and a warning where it cannot."""
+    try:
+        return session_view(), []
+    except AgentUnreachable as error:
+        return None, [str(error)]
+
+
 def status(args: argparse.Namespace, variables: Namespace) -> Shown:
     guard = look(runtime())
-    try:
-        view = session_view()
-        warnings = []
-    except AgentUnreachable as error:
-        view, warnings = None, [str(error)]
+    view, warnings = known_view()
     grace_s = guard.grace_s if view is None else float(view["request"]["grace_s"])
-    rows = [*_device_rows(view), ("save", prediction(guard.nbytes, guard.save_s, grace_s, guard.training))]
+    rows = [*_device_rows(view), ("save", prediction(guard, grace_s))]
     rows.append(("last snapshot", last_snapshot(guard.newest)))
     rows.append(("kept", ", ".join(guard.kept) or "nothing; %paddle_gpu keep NAME adds variables"))
     if guard.due is not None:
         rows.append(("to restore", f"{guard.due.path.name}; guard.steps or %paddle_gpu restore takes it"))
-    warnings += too_short(guard.nbytes, guard.save_s, grace_s)
+    warnings += too_short(guard, grace_s)
     warnings += [f"would not come back exactly: {text}" for text in runtime().training.inexact()]
     return Facts("Paddle GPU", rows, warnings)
 
@@ -62,19 +66,26 @@ def _device_rows(view: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     if view["device_kind"] == "CPU":
         holds = "the CPU slot of this machine (no GPU here)"
     if view.get("wanted"):
-        holds += f"; waits for {view['wanted']['gpus']}, position {view['position']}: {view['why']}"
-    tiers = ladder()
-    mine = tiers.get(request["tier"])
-    takers = [tier.name for tier in tiers if tier.priority > mine.priority and tier.preempts]
+        holds += f"; waits for {view['wanted']['gpus']}"
+        if view["position"] is not None:  # not known at once
+            holds += f", position {view['position']}: {view['why']}"
     rows = [
         ("GPU", holds),
         ("state", view["state"] + (f": {view['detail']}" if view["detail"] else "")),
-        ("tier", f"{mine.name} ({mine.priority:,})" + (f"; can be taken by {', '.join(takers)}" if takers else "")),
+        ("tier", _tier_in_words(request["tier"])),
         ("grace", format_duration(request["grace_s"])),
     ]
     if request["memory_bytes"]:
         rows.append(("memory", format_size(request["memory_bytes"])))
     return rows
+
+
+def _tier_in_words(name: str) -> str:
+    tiers = ladder()
+    mine = next((tier for tier in tiers if tier.name == name), None)
+    takers = [tier.name for tier in tiers if tier.preempts and (mine is None or tier.priority > mine.priority)]
+    what = f"{name} ({mine.priority:,})" if mine else f"{name} (no longer on this machine's ladder: below all others)"
+    return what + (f"; can be taken by {', '.join(takers)}" if takers else "")
 
 
 def _add_request_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,23 +102,30 @@ def request(args: argparse.Namespace, variables: Namespace) -> Shown:
     given = {name: value for name, value in params.items() if value is not None}
     guard = look(runtime())
     if runtime().link is None:
-        return Facts("The notebook moves to the kernel “Paddle GPU”", [("server", move_notebook(given))])
+        moved = [("server", move_notebook(given))]
+        return Facts("The notebook moves to the kernel “Paddle GPU”", moved, too_short(guard, asked.grace_s))
     if not given:
         given = {"gpus": 1}
     view = runtime().call("request", given)
     assert isinstance(view, dict), "the server answers with the session"  # noqa: S101  # a fault of ours
     grace_s = float(view["request"]["grace_s"])
-    return Facts("Requested", _device_rows(view), too_short(guard.nbytes, guard.save_s, grace_s))
+    return Facts("Requested", _device_rows(view), too_short(guard, grace_s))
 
 
 def release(args: argparse.Namespace, variables: Namespace) -> Shown:
+    before = session_view()
     runtime().call("release")
-    return Facts("The GPU is given back after a save", [("next", "the kernel starts again without a GPU")])
+    if before is not None and before["devices"]:
+        what = "CPU slot" if before["device_kind"] == "CPU" else "GPU"
+        return Facts(f"The {what} is given back after a save", [("next", f"the kernel starts again without a {what}")])
+    if before is not None and before.get("wanted"):
+        return Facts(f"The request for {before['wanted']['gpus']} is withdrawn; the kernel goes on as it is")
+    return Facts("There is nothing to give back: this kernel holds no GPU")
 
 
 def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
     book = Book(default_book())
-    view = session_view()
+    view, warnings = known_view()
     claims = book.claims()
     rows = [
         (
@@ -121,7 +139,7 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
         for claim in sorted(claims, key=lambda claim: (not claim.devices, -claim.priority, claim.since_s))
     ]
     if view is None:
-        title = NO_SESSION
+        title = "\n".join(warnings) or NO_SESSION
     elif view["why"]:
         title = f"Position {view['position']}: {view['why']}"
     else:
@@ -140,7 +158,13 @@ def tiers(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 COMMANDS = (
     Command("status", "what this kernel holds, who could take it, how safe the training is", status),
-    Command("request", "ask for GPUs, or change what was asked for", request, _add_request_arguments),
+    Command(
+        "request",
+        "ask for GPUs, or change what was asked for",
+        request,
+        _add_request_arguments,
+        values={"--tier": lambda: [tier.name for tier in ladder()]},
+    ),
     Command("release", "save, and give the GPU back", release),
     Command("explain", "why this kernel waits, and who holds what", explain),
     Command("tiers", "the ladder of priorities", tiers),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.units import format_duration, format_size
@@ -47,15 +48,34 @@ def snapshots(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 
 def keep(args: argparse.Namespace, variables: Namespace) -> Shown:
-    for name in args.names:
-        if name not in variables:
-            raise NotKept(f"There is no variable {name}.{nearest(name, list(variables))}", "Keep it once it exists.")
     if args.drop:
-        runtime().training.kept.forget(*args.names)
+        _drop(args.names)
     elif args.names:
+        if missing := [name for name in args.names if name not in variables]:
+            fault = f"There is no variable {missing[0]}.{nearest(missing[0], list(variables))}"
+            raise NotKept(fault, "Keep it once it exists.")
         guard.keep(**{name: variables[name] for name in args.names})
     kept = guard.status().kept
     return Facts("Kept in every snapshot: " + (", ".join(kept) or "nothing; name variables to add them"))
+
+
+def _drop(names: list[str]) -> None:
+    kept = _droppable()
+    what = f"These are: {', '.join(kept)}." if kept else "Nothing is."
+    if not names:
+        raise NotKept("--drop needs the names of what is to be kept no longer", what)
+    if unknown := [name for name in names if name not in kept]:
+        raise NotKept(f"{unknown[0]} is not kept.{nearest(unknown[0], kept)}", what)
+    runtime().training.kept.forget(*names)
+
+
+def _droppable() -> list[str]:
+    kept = runtime().training.kept
+    return [*kept, *kept.waiting]
+
+
+def _keep_words(given: Sequence[str], variables: Namespace) -> list[str]:
+    return _droppable() if "--drop" in given else list(variables)
 
 
 def _add_keep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +98,8 @@ def drill(args: argparse.Namespace, variables: Namespace) -> Shown:
     return Facts("An eviction, only played", rows, warnings)
 
 
-def _snapshot_names(variables: Namespace) -> list[str]:
-    return [snapshot.path.name for snapshot in guard.snapshots()]
+def _snapshot_names(given: Sequence[str], variables: Namespace) -> list[str]:
+    return [] if given else [snapshot.path.name for snapshot in guard.snapshots()]
 
 
 def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +115,7 @@ COMMANDS = (
         "name variables that belong to the training",
         keep,
         _add_keep_arguments,
-        lambda variables: [name for name in variables if not name.startswith("_")],
+        _keep_words,
     ),
     Command("drill", "play an eviction: save, read back, compare", drill),
 )

@@ -5,27 +5,32 @@ from __future__ import annotations
 import math
 import time
 
+from jupyter_paddle_gpu.core.request import MAX_GRACE_S
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.kernel.status import GuardStatus
 
 
-def prediction(nbytes: int, save_s: float | None, grace_s: float, training: bool) -> str:
+def prediction(guard: GuardStatus, grace_s: float) -> str:
     """Return what a save would take: ``2.1 GB, 4 s of 60 s``."""
-    if not training and not nbytes:
-        return "nothing to save yet"
+    nbytes, save_s = guard.nbytes, guard.save_s
+    if not guard.training:
+        return "what is kept; no training yet" if guard.kept else "nothing to save yet"
     if save_s is None:
         return f"{format_size(nbytes)}; the first save measures the time"
     return f"{format_size(nbytes)}, {format_duration(save_s)} of {format_duration(grace_s)}"
 
 
-def too_short(nbytes: int, save_s: float | None, grace_s: float) -> list[str]:
+def too_short(guard: GuardStatus, grace_s: float) -> list[str]:
     """Return a warning where a save would not fit the grace, with the grace that would do; else nothing."""
+    nbytes, save_s = guard.nbytes, guard.save_s
     if save_s is None or save_s <= grace_s:
         return []
-    enough = f"{math.ceil(save_s * 1.5)}s"
+    enough_s = min(math.ceil(save_s * 1.5), int(MAX_GRACE_S))
+    do = f"%paddle_gpu request --grace {enough_s}s would do" if enough_s > save_s else "no grace is as long; keep less"
     return [
         f"A grace of {format_duration(grace_s)} is too short for a save of {format_size(nbytes)} "
-        f"({format_duration(save_s)}): %paddle_gpu request --grace {enough} would do."
+        f"({format_duration(save_s)}): {do}."
     ]
 
 
