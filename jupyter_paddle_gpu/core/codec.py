@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from jupyter_paddle_gpu.core.errors import WireError
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, WireError
 
 T = TypeVar("T")
 
@@ -43,6 +43,8 @@ def from_plain(cls: type[T], data: Any) -> T:
         return cls(**values)
     except TypeError as error:
         raise WireError(f"{cls.__name__}: {error}") from None
+    except PaddleGpuError as error:  # a value that its class refuses
+        raise WireError(f"{cls.__name__}: {error.fault}", error.next_step) from None
 
 
 def _convert(hint: Any, item: Any, where: str) -> Any:

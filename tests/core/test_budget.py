@@ -34,3 +34,8 @@ def test_patience_always_leaves_the_time_of_the_save(remaining_s: float, save_s:
     assert 0 <= patience <= remaining_s
     if save_s is not None and save_s <= remaining_s:
         assert remaining_s - patience >= save_s - 1e-9
+
+
+def test_a_notice_waits_for_half_of_what_the_save_leaves_and_for_a_fifth_where_that_is_unknown() -> None:
+    assert patience_s(30.0, 10.0) == 10.0
+    assert patience_s(30.0, None) == pytest.approx(6.0)

@@ -60,6 +60,11 @@ def test_a_tier_that_is_not_understood_is_refused(fields: dict[str, object]) -> 
         Ladder.from_mapping({"odd": fields})
 
 
+def test_a_ladder_without_a_tier_is_refused() -> None:
+    with pytest.raises(RequestError, match="no tier"):
+        Ladder.from_mapping({})
+
+
 def test_an_unknown_tier_lists_those_there_are() -> None:
     with pytest.raises(RequestError, match=r"'vip'.*urgent, service, experiment"):
         DEFAULT_LADDER.get("vip")

@@ -45,6 +45,14 @@ def test_a_formatted_size_has_three_digits_at_most_before_its_unit(nbytes: int) 
 
 
 @pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(0, "0 B"), (999, "999 B"), (2_100_000_000, "2.1 GB"), (431_700_000, "432 MB"), (10**15, "1000.0 TB")],
+)
+def test_sizes_to_read(nbytes: int, text: str) -> None:
+    assert format_size(nbytes) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0.42, "0.4 s"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,13 @@ def test_start_keeps_its_command_and_environment() -> None:
         (b'{"kind": "Hello", "role": "kernel"}', "pid"),
         (b'{"kind": "Hello", "role": "kernel", "pid": 1, "more": 2}', "'more'"),
         (b'{"kind": "Notice", "notice": []}', "EvictionNotice"),
+        (b'{"kind": "Hello", "role": "kernel", "pid": null}', "Hello.pid"),
+        (b'{"kind": "Start", "command": "python", "cwd": "/"}', "Start.command needs a list"),
+        (b'{"kind": "Start", "command": [], "cwd": "/", "env": []}', "Start.env needs an object"),
+        (b'{"kind": "Evict", "notice": {"cause": null, "remaining_s": 1}}', "EvictionNotice.cause"),
+        (b'{"kind": "KernelExited", "exit_code": 1, "log_tail": null}', "KernelExited.log_tail"),
+        (b'{"kind": "Change", "request": {"gpus": -1}}', "-1 is not a number of GPUs"),
+        (b"[" * 100_000, "not JSON"),
         (b"x" * (MAX_LINE_BYTES + 1), "longer"),
     ],
 )
@@ -78,6 +86,19 @@ def test_a_line_that_does_not_decode_names_the_fault(line: bytes, named: str) ->
     with pytest.raises(WireError) as caught:
         decode(line)
     assert named in str(caught.value)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=3)))
+def test_whatever_a_peer_sends_in_a_field_is_read_or_refused_as_a_message_that_does_not_decode(value: object) -> None:
+    for kind, field in (
+        ("Hello", "pid"),
+        ("Hello", "role"),
+        ("Start", "env"),
+        ("Change", "request"),
+        ("Stop", "save_s"),
+    ):
+        with suppress(WireError):
+            decode(json.dumps({"kind": kind, field: value}).encode())
 
 
 def test_an_agent_s_spec_survives_its_file() -> None:
@@ -92,7 +113,7 @@ def test_an_agent_s_spec_survives_its_file() -> None:
 
 
 def test_a_request_out_of_bounds_does_not_decode_into_a_spec() -> None:
-    with pytest.raises(Exception, match="grace"):
+    with pytest.raises(WireError, match="grace"):
         from_plain(GpuRequest, {"grace_s": 0.0})
 
 
