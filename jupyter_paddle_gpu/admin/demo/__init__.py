@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
+
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError
+
+NEEDS = ("paddle", "sklearn", "matplotlib", "nbformat", "jupyterlab")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,6 +25,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def call(args: argparse.Namespace) -> int:
+    if args.evictions < 0:
+        raise RequestError(f"--evictions {args.evictions} is not a number of evictions", "Write 0 or more.")
+    if missing := [name for name in NEEDS if importlib.util.find_spec(name) is None]:
+        raise PaddleGpuError(
+            f"The demo needs {', '.join(missing)}", "Install them: pip install 'jupyter-paddle-gpu[cpu,demo]'"
+        )
     from jupyter_paddle_gpu.admin.demo import lab, story  # what they need is not always installed
 
     args.out.mkdir(parents=True, exist_ok=True)

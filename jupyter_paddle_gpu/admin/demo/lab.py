@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,4 +33,5 @@ def open_lab(out: Path) -> int:
     book = Book(default_book())
     command = Path(sys.executable).parent / "jupyter-paddle-gpu"
     print(GUIDE.format(name=path.name, noun=book.noun, count=len(book.devices()), command=command), flush=True)
-    return subprocess.call([sys.executable, "-m", "jupyterlab", str(path)], cwd=out)
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []  # as in a container
+    return subprocess.call([sys.executable, "-m", "jupyterlab", *as_root, str(path)], cwd=out)

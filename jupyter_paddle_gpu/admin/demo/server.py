@@ -38,6 +38,7 @@ class DemoServer:
             "JUPYTER_RUNTIME_DIR": str(private / "run"),
             "JUPYTER_DATA_DIR": str(private / "data"),
             "JUPYTER_PADDLE_GPU_SNAPSHOTS": str(private / "snapshots"),
+            "FLAGS_cudnn_deterministic": "1",  # on a GPU two runs are equal only so, evicted or not
         }
 
     def __enter__(self) -> DemoServer:
@@ -48,7 +49,11 @@ class DemoServer:
         environment = {**self.environment, "JUPYTER_TOKEN": self.token}  # not on the command line: others read that
         self._process = subprocess.Popen(command, cwd=self._root, env=environment, stdout=log, stderr=log)
         log.close()
-        self.url = self._wait_for_url()
+        try:
+            self.url = self._wait_for_url()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def _wait_for_url(self) -> str:
@@ -58,11 +63,18 @@ class DemoServer:
             if file.exists() and (text := file.read_text()):
                 return str(json.loads(text)["url"])
             time.sleep(0.05)
-        raise PaddleGpuError("The Jupyter server did not start", f"Its log is {self._private / 'server.log'}.")
+        raise PaddleGpuError("The Jupyter server did not start", f"Its log ends with:\n{self._log_tail()}")
+
+    def _log_tail(self) -> str:
+        lines = (self._private / "server.log").read_text(errors="replace").splitlines()
+        return "\n".join(lines[-15:])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(30)
