@@ -4,6 +4,7 @@ python3 -m tests                      everything
 python3 -m tests --only lint,types    some of: lint, types, imports, tests
 python3 -m tests --fix                repair what can be repaired (format, lint), then check
 python3 -m tests --python 3.12        with another interpreter (an environment of its own); "all" for each there is
+python -m tests --here                in the virtual environment that is active, instead of .venv
 python3 -m tests -- -k queue -x       what follows goes to pytest
 """
 
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(CHECKS), help=f"some of {', '.join(CHECKS)} (default: all)")
     parser.add_argument("--fix", action="store_true", help="repair format and lint first")
     parser.add_argument("--python", metavar="VERSION", help="another interpreter, such as 3.12, or all")
+    parser.add_argument("--here", action="store_true", help="use the active virtual environment instead of .venv")
     parser.add_argument("--paddle", metavar="VERSION", help="another Paddle, such as 2.6")
     parser.add_argument("pytest_arguments", nargs="*", metavar="-- …", help="arguments for pytest")
     args = parser.parse_args()
@@ -44,7 +46,9 @@ def main() -> int:
         parser.error(f"there is no check {', '.join(unknown)}; choose from {', '.join(CHECKS)}")
     if args.python or (args.paddle and not in_own_environment()):
         return run_with_others(args.python, args.paddle)
-    own = Path(sys.prefix) if in_own_environment() else ROOT / ".venv"
+    if args.here and sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in os.environ:
+        parser.error("--here needs an active virtual environment: this is the system's Python")
+    own = Path(sys.prefix) if args.here or in_own_environment() else ROOT / ".venv"
     try:
         python = environment.ensure(ROOT, own, pins_of(args.paddle))
     except SetUpError as error:
@@ -102,9 +106,10 @@ def run_with_others(python: str | None, paddle: str | None) -> int:
     codes = []
     for name, path in found.items():
         target = ROOT / (f".venv-{name}" + (f"-paddle-{paddle}" if paddle else ""))
-        if not target.exists():
-            subprocess.run([path, "-m", "venv", target], check=True)
         print(f"\n══ Python {name}" + (f", Paddle {paddle}" if paddle else ""), flush=True)
+        if not (target / "bin" / "pip").exists() and subprocess.run([path, "-m", "venv", "--clear", target]).returncode:
+            codes.append(2)  # it has said why
+            continue
         command = [str(target / "bin" / "python"), "-m", "tests", "--only", "tests"]
         command += ["--paddle", paddle] if paddle else []
         codes.append(subprocess.run([*command, *pytest_tail()], cwd=ROOT).returncode)
@@ -121,9 +126,15 @@ def find_interpreter(version: str) -> str | None:
     candidates = [shutil.which(f"python{version}")]
     candidates += [str(path) for path in Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
     for candidate in candidates:
-        if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
+        if candidate and _version_of(candidate) == version:
             return candidate
     return None
+
+
+def _version_of(interpreter: str) -> str:
+    """Return its version as 3.12; empty where it does not run, as a shim without an interpreter behind it."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([interpreter, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
 if __name__ == "__main__":

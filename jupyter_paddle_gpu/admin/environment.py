@@ -10,7 +10,9 @@ import sys
 import venv
 from pathlib import Path
 
-OLDEST = (3, 10)
+OLDEST, NEWEST = (3, 10), (3, 13)  # for newer ones Paddle has no builds
+DRIVER = Path("/proc/driver/nvidia/version")
+PADDLE_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"  # PyPI's newest GPU build is 2.6
 _MARKER = "installed-from"  # in the environment: what it was installed from
 
 
@@ -22,11 +24,13 @@ def ensure(root: Path, environment: Path, pins: tuple[str, ...] = ()) -> Path:
     """Return the Python of ``environment``, made and filled with the project at ``root`` unless it is up to date.
 
     The project is installed in editable form, with its kernel and its server extension. ``pins`` are further
-    requirements, such as ``paddlepaddle==2.6.*``. Raises SetUpError.
+    requirements, such as ``paddlepaddle==2.6.*``: with them Paddle is the CPU build. Otherwise it is the GPU build
+    where NVIDIA's driver is loaded and Paddle's own index can be reached. Raises SetUpError.
     """
-    if sys.version_info < OLDEST:
-        raise SetUpError(f"Python {sys.version.split()[0]} is too old: run this with Python 3.10 or newer.")
-    extras = (paddle_extra(), "demo", "test")
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        raise SetUpError(f"This is Python {sys.version.split()[0]}: run it with Python 3.10, 3.11, 3.12 or 3.13.")
+    gpu = DRIVER.exists() and not pins
+    extras = ("demo", "test") if gpu else ("cpu", "demo", "test")
     python = environment / "bin" / "python"
     wanted = _fingerprint(root, extras, pins)
     marker = environment / _MARKER
@@ -35,18 +39,23 @@ def ensure(root: Path, environment: Path, pins: tuple[str, ...] = ()) -> Path:
     if not python.exists():
         print(f"Making the virtual environment {environment} …", flush=True)
         _make(environment)
-    what = ["-e", f"{root}[{','.join(extras)}]", *pins]
     print(f"Installing jupyter-paddle-gpu with {', '.join(extras + pins)} (a few minutes the first time) …", flush=True)
-    done = subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what])
-    if done.returncode:
+    if gpu and not _pip(python, "--index-url", PADDLE_INDEX, "paddlepaddle-gpu>=3"):
+        print(
+            "No GPU build of Paddle could be installed: the CPU build is taken, Paddle will not use the GPU.",
+            flush=True,
+        )
+        extras = ("cpu", *extras)
+    if not _pip(python, "-e", f"{root}[{','.join(extras)}]", *pins):
         raise SetUpError("pip could not install the project; its message is above. Is a package index reachable?")
     marker.write_text(wanted)
     return python
 
 
-def paddle_extra() -> str:
-    """Return the extra that brings Paddle for this machine: ``gpu`` where NVIDIA's driver is loaded, else ``cpu``."""
-    return "gpu" if Path("/proc/driver/nvidia/version").exists() else "cpu"
+def _pip(python: Path, *what: str) -> bool:
+    """Install, and return whether it worked; pip says the rest."""
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+    return subprocess.run(command).returncode == 0
 
 
 def _make(environment: Path) -> None:
