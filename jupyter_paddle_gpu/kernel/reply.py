@@ -21,6 +21,7 @@ from jupyter_paddle_gpu.kernel.queued import queued_messages
 
 log = logging.getLogger(__name__)
 
+_LOOK_S = 0.05
 _SETTLE_S = 0.01  # from "encoded by zmq" to "written to the socket", which happens in the same turn of its thread
 
 
@@ -88,7 +89,8 @@ class Switchboard:
         """Answer all that is unanswered with ``refusal``, and everything that comes from now on.
 
         The running cell gets the error with its traceback, queued ones an error without output. Returns True when the
-        answers have left this process, False after ``timeout_s``. A second call changes nothing.
+        answers have left this process, False after ``timeout_s``, or at once where the kernel has closed its channels
+        with something unanswered. A second call changes nothing.
         """
         end = time.monotonic() + timeout_s
         done = threading.Event()
@@ -102,8 +104,11 @@ class Switchboard:
             self._kernel.iopub_thread.schedule(done.set)  # after everything that was published before
 
         self._thread.io_loop.add_callback(refuse)
-        if not done.wait(timeout_s):
-            return False
+        while not done.wait(_LOOK_S):
+            if not self._thread.is_alive() and not done.wait(_LOOK_S):
+                return not self._unanswered  # the kernel ends by itself: nobody listens for our callback any more
+            if time.monotonic() > end:
+                return False
         try:
             for tracker in self._trackers:
                 tracker.wait(max(0.0, end - time.monotonic()))

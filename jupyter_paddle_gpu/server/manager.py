@@ -62,12 +62,14 @@ class Manager:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        refreshing = self._loop.create_task(self._refresh())
+        self._refreshing = self._loop.create_task(self._refresh())
         try:
             self._loop.run_forever()
         finally:
-            refreshing.cancel()
-            self._loop.run_until_complete(asyncio.gather(refreshing, return_exceptions=True))
+            tasks = asyncio.all_tasks(self._loop)  # those of forgotten sessions too, whose kernels still save
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             self._loop.close()
 
     async def _refresh(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -185,3 +186,32 @@ except KeyboardInterrupt:
     assert not manager.is_alive()
     eventually(lambda: (machine.root / "saved").exists() and not machine.agents(), 10)
     assert not (machine.root / "interrupted").exists(), "the training that is to be saved must not be torn"
+
+
+def test_a_shutdown_does_not_wait_for_channels_that_the_kernel_has_closed(
+    start: Callable[..., Opened], machine: Machine
+) -> None:
+    ours = [sys.executable, "-m", "jupyter_paddle_gpu.kernel", "-f", "{connection_file}"]
+    machine.add_kernelspec("ours", {"gpus": 1, "grace": "30s"}, ours)
+    manager, client = start("ours")
+    run(client, "from jupyter_paddle_gpu import guard; guard.keep(best=0.5)")
+    began_s = time.monotonic()
+    manager.shutdown_kernel()
+    eventually(lambda: machine.agents() == [])
+    assert time.monotonic() - began_s < 4, "the kernel waited for its own shell channel"
+    assert list(machine.data.rglob("manifest.json")), "nothing was saved"
+
+
+def test_the_end_of_the_process_leaves_a_kernel_that_still_saves_to_its_agent(
+    start: Callable[..., Opened], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    manager, client = start("gpu")
+    begin(client, "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
+    manager.shutdown_kernel()
+    assert machine.agents(), "the kernel does not save any more"
+    Manager.of_process().close()
+    gc.collect()
+    assert lost == []
+    eventually(lambda: machine.agents() == [])
