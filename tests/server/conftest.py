@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +65,15 @@ class Machine:
 
     def agents(self) -> list[psutil.Process]:
         """Return the agents of this account that live."""
-        found = {process.pid: process for process in psutil.process_iter() if self._is_agent(process)}
-        return [process for process in found.values() if process.ppid() not in found]  # not its own helpers
+        parents = {}
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it ends while we look
+                if self._is_agent(process.cmdline()):
+                    parents[process] = process.ppid()
+        pids = {process.pid for process in parents}
+        return [process for process, parent in parents.items() if parent not in pids]  # not its own helpers
 
-    def _is_agent(self, process: psutil.Process) -> bool:
-        try:
-            command = process.cmdline()
-        except psutil.Error:
-            return False
+    def _is_agent(self, command: list[str]) -> bool:
         return "jupyter_paddle_gpu.agent" in command and str(self.root) in command[-1]
 
 
