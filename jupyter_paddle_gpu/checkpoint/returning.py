@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +79,7 @@ class Return:
         if state.structure["optimizers"]:
             paddle = randoms.paddle_side()
             if paddle is None:
-                raise PaddleMissing("The snapshot holds a Paddle training, and paddle is not imported", "import paddle")
+                raise _missing()
             plan = paddle.restoring.plan(state, paddle.inventory.look_at_all())
             targets = plan.targets()
             left_out = tuple(plan.left_out)
@@ -88,3 +89,12 @@ class Return:
         missing = randoms.give(loop["random"])
         self._kept.restore(state.structure["kept"], state.tensors)  # type: ignore[arg-type]  # a mapping, as compose made it
         return targets, (*left_out, *(f"the random state of {device}: not here" for device in missing))
+
+
+def _missing() -> PaddleMissing:
+    if importlib.util.find_spec("paddle") is not None:
+        return PaddleMissing("The snapshot holds a Paddle training, and paddle is not imported", "import paddle")
+    return PaddleMissing(
+        "The snapshot holds a Paddle training, and PaddlePaddle is not installed here",
+        "pip install 'jupyter-paddle-gpu[cpu]', or a GPU build as the README says; the snapshot stays.",
+    )
