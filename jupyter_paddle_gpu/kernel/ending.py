@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _BY_ITSELF_S = 0.3  # for a training to end by itself, with the user's `finally` and `with` blocks
 _HANDLERS_S = 0.5  # for the main thread to call the user's SIGTERM handlers; after that this thread calls them
+_LAST_WORDS_S = 0.5  # for what is still in the buffers of a script's logs and streams
 _UNWIND_S = 5.0  # for a script to end by itself, with its exit hooks
 
 Evict = Callable[["BaseException | None"], None]
@@ -106,14 +107,14 @@ class ProcessEnding:
             self._watch.run_in_main_thread(end)
             time.sleep(min(_UNWIND_S, timeout_s))  # the process is gone before that if it can
         self._watch.call_handlers()
-        _end()
+        _end_in_time()
 
     def end_exit(self, served: Callable[[], object]) -> None:
         self._exiting = True
         served()
         if self._end.__traceback__ is None:
             self._watch.call_handlers()
-            _end()
+            _end_in_time()
 
 
 def _program_runs() -> bool:
@@ -127,6 +128,17 @@ def _program_runs() -> bool:
 def _end() -> NoReturn:
     logging.shutdown()
     _flush_output()
+    os._exit(EXIT_EVICTED)
+
+
+def _end_in_time() -> NoReturn:
+    """End as ``_end`` does, but don't wait for ever for a lock that the main thread never gives back."""
+    last = threading.Thread(target=_end, name="paddle-gpu-end", daemon=True)
+    try:
+        last.start()
+    except RuntimeError:  # an exiting interpreter starts no threads; its main thread, which we are, holds no lock
+        _end()
+    last.join(_LAST_WORDS_S)
     os._exit(EXIT_EVICTED)
 
 

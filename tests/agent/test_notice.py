@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
-from jupyter_paddle_gpu.core.wire import Call, Evict, KernelExited, Noticed, Role, Served, Start, Stop
+from jupyter_paddle_gpu.core.wire import Call, Evict, KernelExited, KernelReady, Noticed, Role, Served, Start, Stop
 from tests.agent import programs
 from tests.agent.harness import RunningAgent, alive
 
@@ -129,6 +130,25 @@ def test_the_group_behind_a_shell_gets_the_signal(run_agent: Run) -> None:
     assert agent.exit_code() == 143
     assert time.monotonic() - began_s < 5.0
     assert "saved" in agent.output()  # though the shell had ended at once
+
+
+@pytest.mark.parametrize("wrapper", ["sh -c '{python}; echo done'", "bash -c '{python} | cat'"])
+def test_a_kernel_behind_a_shell_is_told_by_message_and_its_group_ended(run_agent: Run, wrapper: str) -> None:
+    """The shell neither passes SIGTERM on nor ends before its child [docker-stacks#275]; the save needs neither."""
+    agent = run_agent()
+    server = agent.connect()
+    program = agent.spec.kernel_log.with_name("kernel.py")
+    program.write_text(programs.linked("print('parent', os.getppid(), os.getpid()); time.sleep(0.5); served()"))
+    command = shlex.split(wrapper.format(python=f"{sys.executable} -u {program}"))
+    shell = agent.start(server, *command)
+    server.wait_for(KernelReady)
+    agent.terminate()
+    assert server.wait_for(Served).outcome is SaveOutcome.SAVED
+    assert agent.exit_code() == 143
+    parent, kernel = re.findall(r"parent (\d+) (\d+)", agent.output())[0]
+    assert int(parent) == shell, "the kernel runs behind the shell"
+    assert not alive(int(kernel))
+    assert not alive(shell)
 
 
 def test_children_of_the_kernel_hear_nothing_while_it_saves(run_agent: Run) -> None:

@@ -16,7 +16,7 @@ from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.lease import Ticket
 from jupyter_paddle_gpu.server.manager import Manager
-from tests.server.conftest import Machine, Opened, begin, eventually, run
+from tests.server.conftest import Machine, Opened, begin, eventually, reply_to, run
 
 
 @pytest.fixture(autouse=True)
@@ -215,3 +215,46 @@ def test_the_end_of_the_process_leaves_a_kernel_that_still_saves_to_its_agent(
     gc.collect()
     assert lost == []
     eventually(lambda: machine.agents() == [])
+
+
+def test_a_cell_is_interrupted_and_the_gpu_and_its_agent_stay(start: Callable[..., Opened], machine: Machine) -> None:
+    """An interrupt ended the remote kernel with its process group [enterprise_gateway#1136]."""
+    manager, client = start("gpu")
+    (agent,) = machine.agents()
+    run(client, "x = 7")
+    request = begin(client, "import time; time.sleep(60)")
+    manager.interrupt_kernel()
+    assert reply_to(client, request)["ename"] == "KeyboardInterrupt"
+    assert run(client, "print(x)") == "7\n"
+    assert machine.agents() == [agent]
+    assert machine.holders() == ["gpu"]
+
+
+def test_a_kernel_behind_a_shell_is_evicted_and_comes_back(start: Callable[..., Opened], machine: Machine) -> None:
+    """A kernelspec whose command is a shell's, which passes no SIGTERM on [docker-stacks#275]."""
+    kernel = f"{sys.executable} -m jupyter_paddle_gpu.kernel -f {{connection_file}}; echo done"
+    machine.add_kernelspec("wrapped", {"gpus": 1, "grace": "10s"}, ["sh", "-c", kernel])
+    manager, client = start("wrapped")
+    run(client, "from jupyter_paddle_gpu import guard; best = [7]; guard.keep(best=best)")
+    began_s = time.monotonic()
+    ticket = take_gpu(machine)
+    assert time.monotonic() - began_s < 8, "saved when it was told, not ended at the end of its grace"
+    eventually(lambda: state(manager) is State.WAITING)
+    ticket.release()
+    eventually(lambda: state(manager) is State.RUNNING)
+    client.wait_for_ready(timeout=30)
+    again = "from jupyter_paddle_gpu import guard; best = [0]; guard.keep(best=best)\nfor _ in guard.steps([1]): pass\n"
+    assert run(client, again + "print(best)").endswith("[7]\n")
+
+
+def test_a_kernel_that_dies_over_and_over_is_not_started_without_end(
+    machine: Machine, managed: Callable[[str], KernelManager]
+) -> None:
+    """Jupyter's restarter gives up after its limit, and nobody else starts it again [jupyter_client#715]."""
+    starts = machine.root / "starts"
+    code = f"open({str(starts)!r}, 'a').write('x'); raise ImportError('torn')"
+    machine.add_kernelspec("broken", {"gpus": 1}, [sys.executable, "-c", code, "{connection_file}"])
+    with pytest.raises(KernelStartError):
+        managed("broken").start_kernel()
+    time.sleep(3)
+    assert starts.read_text() == "x"
