@@ -50,6 +50,7 @@ class Switchboard:
         self._refused: set[str] = set()
         self._refusal: Refusal | None = None
         self._answered = threading.Condition()
+        self._last: Request | None = None  # what the kernel itself has answered last; its client waits for "idle" too
         self._trackers: list[zmq.MessageTracker] = []
 
     @classmethod
@@ -98,6 +99,7 @@ class Switchboard:
         def refuse() -> None:
             if self._refusal is None:
                 self._refusal = refusal
+                self._publish_last_idle()
                 running: set[str | None] = set()
                 for request in list(self._unanswered.values()):
                     self._refuse(request, refusal, running)
@@ -156,7 +158,7 @@ class Switchboard:
 
     def _stand_between(self, manager: Any, started: bool) -> None:
         kernel = self._kernel
-        forward, pass_on = kernel.shell_channel_thread_main, manager._send_on_shell_channel
+        forward = kernel.shell_channel_thread_main
 
         async def take(frames: list[Any]) -> None:
             if self._take(frames):
@@ -164,7 +166,9 @@ class Switchboard:
 
         def let_out(frames: list[Any]) -> None:
             if self._let_out(frames):
-                pass_on(frames)
+                if self._refusal is None:
+                    self._trackers.clear()
+                kernel.shell_stream.send_multipart(self._tracked(frames), copy=False)
 
         kernel.shell_channel_thread_main = take
         if started:
@@ -188,12 +192,19 @@ class Switchboard:
         parent = part_of(frames, PARENT).get("msg_id", "")
         if parent in self._refused:
             return False
-        if self._unanswered.pop(parent, None) is not None:
+        if (request := self._unanswered.pop(parent, None)) is not None:
+            self._last = request
             self._tell_running()
             if not self._unanswered:
                 with self._answered:
                     self._answered.notify_all()
         return True
+
+    def _publish_last_idle(self) -> None:
+        """Say for the kernel's main thread, which may never come to it, that the cell it has just answered is over."""
+        if self._last is not None:
+            _, message = self._last.opened(self._kernel.session)
+            self._publish("status", {"execution_state": "idle"}, message)
 
     def _refuse(self, request: Request, refusal: Refusal, running: set[str | None]) -> None:
         header = request.header
@@ -232,7 +243,7 @@ class Switchboard:
         frames = self._tracked(session.serialize(session.msg(kind, content, parent=message), topic))
         thread.schedule(lambda: thread.socket.send_multipart(frames, copy=False))
 
-    def _tracked(self, frames: list[bytes]) -> list[Any]:
-        last = zmq.Frame(frames[-1], track=True, copy=False)
+    def _tracked(self, frames: list[Any]) -> list[Any]:
+        last = zmq.Frame(getattr(frames[-1], "bytes", frames[-1]), track=True, copy=False)
         self._trackers.append(last.tracker)
         return [*frames[:-1], last]

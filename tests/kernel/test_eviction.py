@@ -58,6 +58,16 @@ def test_the_text_says_where_the_cell_was(evictable: Notebook, agent: AgentEnd) 
     ]
 
 
+def test_a_cell_that_has_just_been_answered_is_idle_too(evictable: Notebook, agent: AgentEnd) -> None:
+    """Clients such as nbclient wait for "idle"; the main thread may be late to say so, and the process gone before."""
+    slow = evictable.begin("import time; get_ipython().kernel.post_handler_hook = lambda: time.sleep(600)")
+    evictable.read(lambda: bool(slow.replies))
+    agent.notice()
+    evictable.end(slow)
+    assert [reply["status"] for reply in slow.replies] == ["ok"]
+    assert evictable.exit_code() == EXIT_EVICTED
+
+
 def test_what_was_printed_before_arrives_before_the_end(evictable: Notebook, agent: AgentEnd) -> None:
     running = evictable.begin("import sys, time\nfor i in range(9999): sys.stdout.write('x')\ntime.sleep(600)")
     evictable.read(lambda: "x" in running.text)
