@@ -206,7 +206,8 @@ class Freezer:
     def _compose(self, taken: _Taken) -> Frozen:
         boundary, kept = taken.boundary, taken.boundary.kept
         tensors: dict[str, RawTensor] = dict(kept.tensors)
-        structure: dict[str, object] = {"version": 1, "optimizers": [], "kept": kept.data}
+        tensors.update(boundary.extra.tensors)
+        structure: dict[str, object] = {"version": 1, "optimizers": [], "kept": kept.data, "fit": boundary.extra.data}
         if boundary.inventory is not None:
             part = randoms.paddle_side().picture.compose(boundary.inventory, boundary.moment, taken.needed)
             tensors.update(part.tensors)
@@ -226,7 +227,6 @@ class Freezer:
             "random": randoms.plain(boundary.random),
             "epoch": epoch,
             "loader": boundary.loader,
-            "extra": boundary.extra,
         }
 
 

@@ -16,10 +16,14 @@ _APPLIES = {"_apply_optimize", "step", "super"}  # what a step calls that leaves
 _MARK = "__paddle_gpu_original__"
 
 
-def install(gate: Gate, fitting: Callable[[Any], None] | None = None) -> None:
+Fit = Callable[[Callable[..., Any], Any, Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def install(gate: Gate, fit: Fit) -> None:
     """Let every update of this process pass ``gate``, at once or when paddle is imported; the last gate counts.
 
-    ``fitting`` is given the module paddle.hapi.model. Importing paddle is not done here.
+    ``fit`` is called in the place of paddle.Model.fit, with that, its module, the model and the arguments. Importing
+    paddle is not done here.
     """
 
     late = "paddle" in sys.modules
@@ -31,8 +35,7 @@ def install(gate: Gate, fitting: Callable[[Any], None] | None = None) -> None:
         for cls in _family(paddle.optimizer.Optimizer):
             _gate_class(cls, gate)
         _watch_hands(paddle.Tensor, gate)
-        if fitting is not None:
-            fitting(paddle.hapi.model)
+        _lead_fit(paddle.hapi.model, fit)
 
     on_arrival("paddle", patch)
 
@@ -57,6 +60,17 @@ def _gate_class(cls: type, gate: Gate) -> None:
             setattr(cls, name, update)
         else:
             gate.steps.add(code)
+
+
+def _lead_fit(module: Any, lead: Fit) -> None:
+    original = getattr(module.Model.fit, _MARK, module.Model.fit)
+
+    @functools.wraps(original)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return lead(original, module, self, args, kwargs)
+
+    setattr(fit, _MARK, original)
+    module.Model.fit = fit
 
 
 def _watch_hands(tensor: type, gate: Gate) -> None:

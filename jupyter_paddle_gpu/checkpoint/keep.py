@@ -45,10 +45,12 @@ def array_of(tensor: RawTensor) -> np.ndarray[Any, Any]:
 class Encoder:
     """Encodes values; the tensors that they hold are gathered in ``tensors`` under names that begin with ``prefix``.
 
-    ``live``: tensors share the memory of the values, else they are copies.
+    ``live``: tensors share the memory of the values, else they are copies. ``lenient``: what a dict holds that cannot
+    be encoded is left out.
     """
 
-    def __init__(self, prefix: str, tensors: dict[str, RawTensor], live: bool = False) -> None:
+    def __init__(self, prefix: str, tensors: dict[str, RawTensor], live: bool = False, lenient: bool = False) -> None:
+        self._lenient = lenient
         self._prefix = prefix
         self._tensors = tensors
         self._live = live
@@ -83,6 +85,10 @@ class Encoder:
         return {"$tuple": parts}
 
     def _encode_mapping(self, value: dict[Any, Any], where: str, depth: int) -> Any:
+        if self._lenient:
+            return {
+                str(key): self._encode(part, f"{where}[{key!r}]", depth) for key, part in value.items() if _fits(part)
+            }
         if all(type(key) is str and not key.startswith("$") for key in value):
             return {key: self._encode(part, f"{where}[{key!r}]", depth) for key, part in value.items()}
         pairs = []
@@ -129,6 +135,14 @@ def raw_tensor(value: Any, live: bool) -> RawTensor | None:
     from jupyter_paddle_gpu.checkpoint.capture import tensors
 
     return tensors.live(value) if live else tensors.copy(value)
+
+
+def _fits(value: Any) -> bool:
+    try:
+        Encoder("", {}, live=True).encode(value, "")
+    except NotKept:
+        return isinstance(value, (dict, list))  # parts of it may
+    return True
 
 
 class Decoder:

@@ -28,6 +28,12 @@ class KeptCopy:
     left_out: list[str]
 
 
+def encode_leniently(name: str, value: dict[str, Any]) -> KeptCopy:
+    """Return copies of what can be encoded in a dict."""
+    tensors: dict[str, RawTensor] = {}
+    return KeptCopy(Encoder("", tensors, lenient=True).encode(value, name), tensors, [])
+
+
 class Kept(Mapping[str, Any]):
     """The kept values by name. A module's or a cell's variable is followed: what it holds at a snapshot is saved.
 

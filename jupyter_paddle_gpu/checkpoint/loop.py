@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_paddle_gpu.checkpoint import randoms
 from jupyter_paddle_gpu.checkpoint.cursor import Cursor
 from jupyter_paddle_gpu.checkpoint.gate import Gate
-from jupyter_paddle_gpu.checkpoint.kept import Kept, KeptCopy
+from jupyter_paddle_gpu.checkpoint.kept import Kept, KeptCopy, encode_leniently
 from jupyter_paddle_gpu.checkpoint.loops import LoopKey, left_by_break, on_stack, own_stack_has
 from jupyter_paddle_gpu.core.budget import shortest_step_s
 from jupyter_paddle_gpu.core.snapshot import Position
@@ -31,7 +31,7 @@ class Boundary:
     inventory: Any = None  # capture.inventory.Inventory; None without paddle
     moment: Any = None  # capture.picture.Moment
     versions: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: KeptCopy = field(default_factory=lambda: KeptCopy({}, {}, []))  # of Model.fit
 
 
 class Loop:
@@ -48,6 +48,7 @@ class Loop:
         self.nested = False
         self.interrupted = False
         self.epoch: dict[str, Any] = {}
+        self.extra: Callable[[], dict[str, Any]] = dict  # what Model.fit has counted
         self._gate = gate
         self._kept = kept
         self._frame = frame
@@ -116,6 +117,7 @@ class Loop:
             epoch=self.epoch,
             loader=self.cursor.state(),
             kept=self._kept.encode(),
+            extra=encode_leniently("fit", self.extra()),
             inventory=inventory,
             moment=moment,
             versions=versions,

@@ -39,6 +39,7 @@ class Return:
     def restore(self, state: State) -> RestoreReport:
         """See Training.restore."""
         loop = dict(Decoder(state.tensors).decode(state.structure["loop"]))
+        loop["fit"] = Decoder(state.tensors).decode(state.structure["fit"])
         position = Position(*loop["position"]) if loop["position"] else None
         done = [LoopKey.of(key) for key in loop["done"]]
         waits = False

@@ -70,7 +70,7 @@ class Training:
 
     def install(self) -> None:
         """Watch the updates of this process, now or once paddle is imported, which is not done here. Repeatable."""
-        hooks.install(self.gate)
+        hooks.install(self.gate, self._fit)
 
     @property
     def updates(self) -> int:
@@ -139,6 +139,29 @@ class Training:
         from jupyter_paddle_gpu.checkpoint.steps import walk
 
         return walk(self._begin, loader, epochs)
+
+    def _fit(
+        self, fit: Callable[..., Any], module: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Stand in for paddle.Model.fit: its batches come with boundaries, and go on after a restore."""
+        from jupyter_paddle_gpu.checkpoint.capture import fitting
+
+        self.before_fit()
+        arguments = fitting.arguments_of(fit, (model, *args), kwargs)
+        arguments["train_data"], arguments["eval_data"] = fitting.loaders_of(model, arguments)
+        how = self._begin(arguments["train_data"])
+        if how.resume.skip:
+            return None
+        if how.loop is None or not fitting.dynamic():
+            return fit(model, **arguments)
+        finished = False
+        self._freezer.begin(how.loop)
+        try:
+            result = fitting.Fit(model, how.loop, how.resume).run(fit, module, arguments)
+            finished = True
+        finally:
+            self._freezer.finish(how.loop, finished)
+        return result
 
     def _begin(self, loader: Iterable[Any]) -> Walk:
         """A loop begins, at the first step that is asked for."""

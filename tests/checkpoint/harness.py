@@ -5,6 +5,7 @@ The processes are forked from one that has imported paddle and done nothing with
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import random
 import threading
@@ -20,7 +21,7 @@ from jupyter_paddle_gpu.core.snapshot import Snapshot
 KINDS = (
     "sgd", "momentum", "adam", "adamw", "lamb", "groups", "lbfgs", "amp_o1", "amp_o2", "accumulate", "gan", "twins",
     "plateau", "tied", "late_part", "average", "static", "parallel", "two_loops", "folds", "own_sampler",
-    "distributed_sampler", "workers", "stream", "lists",
+    "distributed_sampler", "workers", "stream", "lists", "fit", "fit_accumulated",
 )  # fmt: skip  # the functions of kinds.py
 _PATIENCE_S = 5.0
 _LIMIT_S = 120.0
@@ -81,6 +82,7 @@ def run(job: Job) -> Result:
 
 def _main(job: Job, pipe: Any) -> None:
     result = Result()
+    faulthandler.dump_traceback_later(_LIMIT_S - 10)  # says where a training hangs
     try:
         _train(job, result)
     except BaseException:  # noqa: BLE001  # told to the test
@@ -99,10 +101,13 @@ class Guard:
     def keep(self, **values: Any) -> None:
         self.training.keep(**values)
 
-    def steps(self, loader: Any, epochs: int = 1) -> Iterator[Any]:
+    def restore_pending(self) -> None:
         if self.pending is not None:
             self.training.restore(self.pending)
             self.pending = None
+
+    def steps(self, loader: Any, epochs: int = 1) -> Iterator[Any]:
+        self.restore_pending()
         for step, batch in self.training.steps(loader, epochs):
             if step == self._limit:
                 return

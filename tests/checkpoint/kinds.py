@@ -463,3 +463,44 @@ def lists(guard: Any, pace: Pace, history: History) -> None:
             optimizer.step()
             optimizer.clear_grad()
             history.append((step, float(loss).hex()))
+
+
+class Heard(paddle.callbacks.Callback):  # type: ignore[misc]  # paddle is not followed
+    """A user's callback: writes down every batch, and what it counts itself."""
+
+    def __init__(self, history: History, pace: Pace) -> None:
+        super().__init__()
+        self.history, self.pace, self.count = history, pace, 0
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        self.count += 1
+        self.history.append((step, float(logs["loss"][0]).hex(), float(logs["acc"]), self.count))
+        time.sleep(self.pace.tail_s)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.history.append(("epoch", epoch, float(logs["loss"][0]).hex()))
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        self.history.append(("evaluated", float(logs["loss"][0]).hex()))
+
+
+def fit(guard: Any, pace: Pace, history: History, **options: Any) -> None:
+    """paddle.Model.fit, with an evaluation after each epoch."""
+    net = mlp(dropout=0.2, bn=True)
+    model = paddle.Model(net)
+    rate = paddle.optimizer.lr.StepDecay(0.05, 5)
+    model.prepare(
+        paddle.optimizer.Momentum(rate, parameters=net.parameters()),
+        nn.CrossEntropyLoss(),
+        paddle.metric.Accuracy(),
+    )
+    guard.keep(history=history)
+    guard.restore_pending()
+    check = paddle.io.Subset(Digits(1797), list(range(1700, 1760)))
+    callbacks = [Heard(history, pace), paddle.callbacks.EarlyStopping("loss", patience=5, save_best_model=False)]
+    dataset = Digits(noise=True, pace=pace)
+    model.fit(dataset, check, batch_size=32, epochs=3, verbose=0, callbacks=callbacks, **options)
+
+
+def fit_accumulated(guard: Any, pace: Pace, history: History) -> None:
+    fit(guard, pace, history, accumulate_grad_batches=3, num_iters=20)
