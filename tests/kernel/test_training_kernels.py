@@ -47,6 +47,19 @@ while True:
 """
 
 
+FIT = """
+class Told(paddle.callbacks.Callback):
+    def on_train_batch_end(self, step, logs=None):
+        losses.append((step, float(logs["loss"][0]).hex()))
+        print("step", len(losses), flush=True)
+        time.sleep(%s)
+whole = paddle.Model(model)
+whole.prepare(optimizer, paddle.nn.MSELoss())
+pairs = paddle.io.TensorDataset([paddle.concat(data), paddle.randn([160, 1])])
+whole.fit(pairs, batch_size=8, epochs=2, verbose=0, callbacks=[Told()])
+"""
+
+
 def _has_said(cell: Cell, text: str) -> bool:
     return text in cell.text
 
@@ -90,6 +103,26 @@ def test_an_evicted_training_comes_back_and_ends_with_the_same_losses(
         assert f"step {saved[-1]} restored" in text
         assert f"step {saved[-1] - 1}\n" not in text
         assert opened.good("print(losses)") == undisturbed
+
+
+def test_model_fit_comes_back_without_a_change(place: Path, environ: dict[str, str]) -> None:
+    for stop_after in ("step 5\n", "step 23\n"):
+        with agent_end() as agent, notebook(place, agent, environ) as opened:
+            opened.good(SETUP)
+            running = opened.begin(FIT % 0.05)
+            opened.read(partial(_has_said, running, stop_after))
+            agent.notice()
+            opened.end(running)
+            assert re.fullmatch(r"Evicted: step \d+ saved, waiting for a GPU, position 2", running.error)
+            assert opened.exit_code() == EXIT_EVICTED
+    ends = []
+    for session in ("s1", "undisturbed"):
+        with agent_end() as agent, notebook(place, agent, {**environ, ENV_SESSION: session}) as opened:
+            opened.good(SETUP)
+            text = opened.good(FIT % 0)
+            assert ("step 23\n" in text) is (session == "undisturbed")
+            ends.append(opened.good("print(losses)"))
+    assert ends[0] == ends[1]
 
 
 def test_a_long_paddle_call_is_no_obstacle(evictable: Notebook, agent: AgentEnd) -> None:
