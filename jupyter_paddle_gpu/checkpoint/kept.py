@@ -28,6 +28,9 @@ class KeptCopy:
     left_out: list[str]
 
 
+NOTHING = KeptCopy({}, {}, [])  # not to be added to
+
+
 def encode_leniently(name: str, value: dict[str, Any]) -> KeptCopy:
     """Return copies of what can be encoded in a dict."""
     tensors: dict[str, RawTensor] = {}
@@ -85,6 +88,8 @@ class Kept(Mapping[str, Any]):
 
     def encode(self) -> KeptCopy:
         """Return copies of all values as they are now; one that became what no snapshot holds is left out, and said."""
+        if not self._values and not self._waiting:  # as in most trainings, at most boundaries
+            return NOTHING
         copied = KeptCopy({}, {}, [])
         encoder = Encoder("kept.", copied.tensors)
         for name, value in {**self._waiting, **self}.items():

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint import randoms
 from jupyter_paddle_gpu.checkpoint.cursor import Cursor
 from jupyter_paddle_gpu.checkpoint.gate import Gate
-from jupyter_paddle_gpu.checkpoint.kept import Kept, KeptCopy, encode_leniently
+from jupyter_paddle_gpu.checkpoint.kept import NOTHING, Kept, KeptCopy, encode_leniently
 from jupyter_paddle_gpu.checkpoint.loops import LoopKey, left_by_break, on_stack, own_stack_has
 from jupyter_paddle_gpu.core.budget import shortest_step_s
 from jupyter_paddle_gpu.core.snapshot import Position
 
+_COPIES = 5  # that say what a copy costs
 _WARM_UP = 3  # boundaries that are always copied: the first steps are the long ones
 
 
@@ -31,7 +33,7 @@ class Boundary:
     inventory: Any = None  # capture.inventory.Inventory; None without paddle
     moment: Any = None  # capture.picture.Moment
     versions: int = 0
-    extra: KeptCopy = field(default_factory=lambda: KeptCopy({}, {}, []))  # of Model.fit
+    extra: KeptCopy = NOTHING  # of Model.fit
 
 
 class Loop:
@@ -48,7 +50,7 @@ class Loop:
         self.nested = False
         self.interrupted = False
         self.epoch: dict[str, Any] = {}
-        self.extra: Callable[[], dict[str, Any]] = dict  # what Model.fit has counted
+        self.extra: Callable[[], dict[str, Any]] | None = None  # what Model.fit has counted
         self._gate = gate
         self._kept = kept
         self._frame = frame
@@ -56,6 +58,7 @@ class Loop:
         self.last_s = 0.0  # when the last boundary was passed
         self.worth_s = 0.0  # a step that takes as long pays for a copy of its boundary
         self._warm = 0
+        self._costs_s: deque[float] = deque(maxlen=_COPIES)
         # The last resume point: step, epoch, batch, the gate's moves, the boundary where it was copied. One assignment.
         self.mark: tuple[int, int, int, int, Boundary | None] = (0, 0, 0, -1, None)
         self._newcomers = -1
@@ -117,14 +120,15 @@ class Loop:
             epoch=self.epoch,
             loader=self.cursor.state(),
             kept=self._kept.encode(),
-            extra=encode_leniently("fit", self.extra()),
+            extra=NOTHING if self.extra is None else encode_leniently("fit", self.extra()),
             inventory=inventory,
             moment=moment,
             versions=versions,
         )
         self._warm += 1
         if self._warm >= _WARM_UP:  # the first ones have looked for the networks
-            self.worth_s = shortest_step_s(time.thread_time() - begun_s)
+            self._costs_s.append(time.thread_time() - begun_s)
+            self.worth_s = shortest_step_s(self._costs_s)
         return boundary
 
     def clean(self) -> tuple[Boundary, Position] | None:

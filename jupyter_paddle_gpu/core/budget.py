@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 # Protection may cost a thousandth of a step. A step that is too short for that is not copied at its boundary: a notice
@@ -12,9 +13,14 @@ MOST_SHARE = 0.01
 PROMPT_S = 0.015
 
 
-def shortest_step_s(cost_s: float) -> float:
-    """Return the seconds of the shortest steps whose boundary state is copied every time, where a copy takes
-    ``cost_s``."""
+def shortest_step_s(costs_s: Collection[float]) -> float:
+    """Return the seconds of the shortest steps whose boundary state is copied every time, where the last copies took
+    ``costs_s``.
+
+    The quickest counts: after one that was disturbed, steps that look too short would not be copied, nor measured,
+    ever again.
+    """
+    cost_s = min(costs_s)
     return max(min(cost_s / PROTECTION_SHARE, PROMPT_S), cost_s / MOST_SHARE)
 
 

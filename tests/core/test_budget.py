@@ -8,12 +8,16 @@ from jupyter_paddle_gpu.core.budget import estimate, patience_s, shortest_step_s
 
 
 def test_the_boundary_state_is_copied_where_that_costs_a_thousandth_of_a_step() -> None:
-    assert shortest_step_s(2e-6) == pytest.approx(0.002)
+    assert shortest_step_s([2e-6]) == pytest.approx(0.002)
 
 
 def test_a_step_that_keeps_a_notice_waiting_may_cost_up_to_a_hundredth() -> None:
-    assert shortest_step_s(100e-6) == 0.015
-    assert shortest_step_s(500e-6) == pytest.approx(0.05)
+    assert shortest_step_s([100e-6]) == 0.015
+    assert shortest_step_s([500e-6]) == pytest.approx(0.05)
+
+
+def test_one_copy_that_was_disturbed_does_not_end_the_copying() -> None:
+    assert shortest_step_s([100e-6, 5e-3, 120e-6]) == shortest_step_s([100e-6])
 
 
 def test_an_unknown_rate_predicts_nothing() -> None:
