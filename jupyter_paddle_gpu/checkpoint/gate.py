@@ -1,4 +1,9 @@
-"""The gate over the update: while somebody else holds it, parameters and optimizer state stand still."""
+"""The gate over the update: while somebody else holds it, parameters and optimizer state stand still.
+
+An update passes in every step, a save comes now and then: so the update only notes that it is inside and looks at a
+flag, both without a lock, and the save waits until nobody is inside. Whoever sets the flag first and looks second, and
+whoever notes first and looks second, cannot miss each other: Python's interpreter lock orders the two.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,12 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Callable
-from threading import get_ident
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
 _APPLY = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Optimizer._apply_optimize
+_LOOK_S = 0.0002  # a save looks this often whether the update that runs has ended
 
 
 class Gate:
@@ -23,10 +28,12 @@ class Gate:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
+        self._inside: dict[object, None] = {}  # a key for each update that runs
+        self._changed = threading.Condition()
         self._held = False  # by a save
         self._ending: BaseException | None = None
+        self._shut = False  # held or ending
+        self._update: CodeType | None = None
         self.moves = 0
         self.touches = 0
         self.newcomers = 0
@@ -49,28 +56,35 @@ class Gate:
         return self._around_any(method)
 
     def _around_apply(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        acquire, release, gate = self._lock.acquire, self._lock.release, self
+        inside, gate = self._inside, self
 
-        @functools.wraps(method)
         def update(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
-            me = get_ident()
-            if gate._owner == me:
-                return method(optimizer, loss, startup_program, params_grads, param_group_idx)
-            acquire()
+            key = object()
             try:
-                if gate._ending is not None:
-                    raise gate._ending
-                gate._owner = me
-                return method(optimizer, loss, startup_program, params_grads, param_group_idx)
-            finally:
-                if gate._owner:
-                    gate._owner = 0
+                inside[key] = None
+                if gate._shut:
+                    gate._wait(key)
+                try:
+                    return method(optimizer, loss, startup_program, params_grads, param_group_idx)
+                finally:
                     gate.moves = optimizer._paddle_gpu_last = gate.moves + 1
                     if not optimizer._paddle_gpu_first:
                         gate._meet(optimizer)
-                release()
+            finally:
+                inside.pop(key, None)  # not there where Ctrl-C came first
 
-        return update
+        self._update = update.__code__
+        return functools.wraps(method)(update)
+
+    def _wait(self, key: object) -> None:
+        """Let an update wait at the shut gate. Raises what ``end`` was given."""
+        if sum(frame.f_code is self._update for frame in _stack(sys._getframe())) > 1:
+            return  # within another one, which the save waits for
+        del self._inside[key]
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self.check()
+            self._inside[key] = None
 
     def _around_any(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def apply(optimizer: Any, loss: Any, startup_program: Any, params_grads: Any, param_group_idx: Any = 0) -> Any:
@@ -91,36 +105,38 @@ class Gate:
 
     def inside(self) -> bool:
         """Whether the calling thread is in an update."""
-        return self._owner == get_ident()
+        return any(frame.f_code is self._update for frame in _stack(sys._getframe()))
 
     def between(self) -> bool:
         """Whether some thread is in an optimizer's step: between two of its updates, if the gate is held."""
-        frames: list[FrameType | None] = list(sys._current_frames().values())
-        while frames:
-            frame = frames.pop()
-            if frame is not None:
-                if frame.f_code in self.steps:
-                    return True
-                frames.append(frame.f_back)
-        return False
+        return any(frame.f_code in self.steps for top in sys._current_frames().values() for frame in _stack(top))
 
     def touch(self) -> None:
         """Heavy state is changed by hand, outside of an update."""
-        if self._owner != get_ident():
+        if not self._inside:
             self.touches += 1
             self.moves += 1
 
     def hold(self, timeout_s: float) -> bool:
         """Keep updates from beginning; False: one is still running after ``timeout_s``. May be let go by any thread."""
-        held = self._lock.acquire(timeout=max(0.0, timeout_s))
-        if held:
-            self._held = True
-        return held
+        end_s = time.monotonic() + timeout_s
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._held, max(0.0, timeout_s)):
+                return False
+            self._held = self._shut = True
+        while self._inside:
+            if time.monotonic() >= end_s:
+                self.let_go()
+                return False
+            time.sleep(_LOOK_S)
+        return True
 
     def let_go(self) -> None:
         """Let updates go on."""
-        self._held = False
-        self._lock.release()
+        with self._changed:
+            self._held = False
+            self._shut = self._ending is not None
+            self._changed.notify_all()
 
     def let_go_if_held(self) -> None:
         """Let updates go on if ``hold`` has stopped them."""
@@ -129,7 +145,9 @@ class Gate:
 
     def end(self, exception: BaseException | None) -> None:
         """Let every later update raise this exception (None: none any more)."""
-        self._ending = exception
+        with self._changed:
+            self._ending = exception
+            self._shut = self._held or exception is not None
         self.attention = True
 
     def check(self) -> None:
@@ -146,3 +164,9 @@ class Deadline:
 
     def left_s(self) -> float:
         return max(0.0, self._end_s - time.monotonic())
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
