@@ -18,7 +18,7 @@ from jupyter_paddle_gpu.agent.peers import Peer, Peers
 from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION, AgentSpec
 from jupyter_paddle_gpu.core.codec import to_plain
-from jupyter_paddle_gpu.core.device import environment_of
+from jupyter_paddle_gpu.core.device import DeviceKind, environment_of
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.wire import EXIT_EVICTED, Message, Role
@@ -38,7 +38,7 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self._peers = Peers(spec.socket, self)
         self._calls = CallRelay()
-        self._cell = RunningCell()
+        self._cell = RunningCell(cpu=any(device.kind is DeviceKind.CPU for device in spec.devices))
         self._kernel = KernelLife(kernel_environment(spec, os.environ), spec.kernel_log, keeper, self)
         self._evictor = Evictor(self._kernel, self.kernel_says)
         self._lease = None if lease is None else LeaseWatch(lease, self._lease_lost)

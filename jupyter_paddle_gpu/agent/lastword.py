@@ -10,10 +10,12 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
+from jupyter_paddle_gpu.core import evicted
+from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
 from jupyter_paddle_gpu.core.wire import CellDone, CellRunning, Served
 
@@ -31,7 +33,8 @@ _POLL_MS = 20
 class RunningCell:
     """What is known of the cell that the kernel runs; ``say_last_word`` answers it."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu: bool) -> None:
+        self._cpu = cpu  # it runs on the machine's CPU slot
         self._cell: CellRunning | None = None
 
     def heard(self, message: CellRunning | CellDone) -> None:
@@ -46,7 +49,7 @@ class RunningCell:
         end. Nothing is raised: nobody is left who could do better."""
         if self._cell is None:
             return
-        text = _what_happened(notice, answer)
+        text = _what_happened(notice, answer, self._cpu)
         logger.info("The last word, in place of the kernel: %s", text)
         try:
             with LastWord(connection_file) as last_word:
@@ -57,17 +60,10 @@ class RunningCell:
             logger.info("The cell's client %s", "was told" if heard else "did not come back")
 
 
-def _what_happened(notice: EvictionNotice, answer: Served | None) -> str:
-    """Return the sentence for the cell, in the words of a kernel that can answer by itself."""
-    if answer is not None and answer.outcome is SaveOutcome.SAVED:
-        saved = "state saved" if answer.step is None else f"step {answer.step} saved"
-    else:
-        detail = "The kernel was killed" if answer is None else answer.detail.rstrip(".")
-        saved = f"nothing saved: {detail[:1].lower()}{detail[1:]}"
-    if notice.cause is Cause.PREEMPTED:
-        where = "" if notice.position is None else f", position {notice.position}"
-        return f"{saved}, waiting for a GPU{where}"
-    return f"{saved}, the kernel was ended ({notice.cause.value})"
+def _what_happened(notice: EvictionNotice, answer: Served | None, cpu: bool) -> str:
+    served = answer or Served(SaveOutcome.FAILED, detail="the kernel was killed")
+    detail = f"{served.detail[:1].lower()}{served.detail[1:]}"  # the agent's own sentences begin with a capital
+    return evicted.sentence(evicted.what_was_saved(replace(served, detail=detail)), notice, cpu)
 
 
 class LastWord:

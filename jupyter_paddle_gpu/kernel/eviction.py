@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from jupyter_paddle_gpu.core import evicted
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
@@ -140,33 +141,14 @@ class Eviction:
         return Served(SaveOutcome.FAILED, seconds=time.monotonic() - begun_s, detail=fault)
 
     def _describe(self, notice: EvictionNotice, served: Served | None) -> str:
-        return f"{_what_was_saved(served, self._saver.newest)}, {_what_comes(notice, self._comes_back)}"
+        if served is None:
+            saved = f"the save did not end in time ({self._saver.newest()})"
+        elif served.outcome is SaveOutcome.FAILED:
+            saved = evicted.what_was_saved(served, self._saver.newest())
+        else:
+            saved = evicted.what_was_saved(served)
+        cpu = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
+        return evicted.sentence(saved, notice, cpu, self._comes_back)
 
     def _remaining_s(self) -> float:
         return max(0.0, (self._end_s or 0.0) - time.monotonic())
-
-
-def _what_was_saved(served: Served | None, newest: Callable[[], str]) -> str:
-    """Return the text's first half; ``served`` is None while the save has not ended."""
-    if served is None:
-        return f"the save did not end in time ({newest()})"
-    if served.outcome is SaveOutcome.FAILED:
-        return f"nothing saved: {served.detail.rstrip('.')} ({newest()})"
-    if served.outcome is SaveOutcome.NOTHING:
-        return "nothing to save"
-    return f"step {served.step} saved" if served.step is not None else served.detail or "state saved"
-
-
-def _what_comes(notice: EvictionNotice, comes_back: bool) -> str:
-    if notice.cause is Cause.SHUTDOWN:
-        return "the kernel was ended"
-    if notice.cause is Cause.RELEASED:
-        return "the GPU was given back"
-    if notice.cause is Cause.SERVER_GONE:
-        return "ended because its Jupyter server has gone"
-    if notice.cause is Cause.CHANGED:
-        return "starting again with the GPUs asked for"
-    if not comes_back:
-        return "ended by SIGTERM"
-    device = "the CPU slot" if os.environ.get("CUDA_VISIBLE_DEVICES") == "" else "a GPU"
-    return f"waiting for {device}" + ("" if notice.position is None else f", position {notice.position}")
