@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint import randoms
@@ -34,6 +34,7 @@ class _Taken:
     position: Position | None
     current: LoopKey | None
     inexact: tuple[str, ...]
+    cut_off: bool = False
 
 
 class Freezer:
@@ -184,7 +185,7 @@ class Freezer:
         if not self.gate.hold(0.0):
             return self._torn()
         fault = f"step {step} was cut off: random state, statistics and schedules are those of its middle"
-        return self._of_loop(loop, loop.take(), position, fault)
+        return replace(self._of_loop(loop, loop.take(), position, fault), cut_off=True)
 
     def _torn(self) -> _Taken:
         raise SnapshotError(
@@ -213,7 +214,8 @@ class Freezer:
             tensors.update(part.tensors)
             structure.update(part.structure)
         structure["loop"] = Encoder("", tensors).encode(self._loop_structure(taken), "loop")
-        return Frozen(State(tensors, structure), taken.position, (*taken.inexact, *kept.left_out))
+        inexact = (*taken.inexact, *kept.left_out)
+        return Frozen(State(tensors, structure), taken.position, inexact, taken.cut_off)
 
     def _loop_structure(self, taken: _Taken) -> dict[str, Any]:
         boundary, position = taken.boundary, taken.position

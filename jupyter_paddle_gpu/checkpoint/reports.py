@@ -10,11 +10,15 @@ from jupyter_paddle_gpu.core.snapshot import Position
 
 @dataclass(frozen=True)
 class Frozen:
-    """A state, the position it belongs to (None: unknown), and a sentence for each thing that is not exact."""
+    """A state, the position it belongs to (None: unknown), and a sentence for each thing that is not exact.
+
+    ``cut_off``: the patience was over before the step that runs.
+    """
 
     state: State
     position: Position | None
     inexact: tuple[str, ...]
+    cut_off: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,16 @@ def shortest_step_s(costs_s: Collection[float]) -> float:
     return max(min(cost_s / PROTECTION_SHARE, PROMPT_S), cost_s / MOST_SHARE)
 
 
+# Snapshots that a training makes by itself may take a hundredth of the time, and come once a minute at most.
+PERIODIC_SHARE = 0.01
+PERIODIC_LEAST_S = 60.0
+
+
+def every_s(save_s: float | None) -> float:
+    """Return the seconds between two snapshots where nobody says how many; ``save_s`` is one's cost (None: unknown)."""
+    return max(PERIODIC_LEAST_S, (save_s or 0.0) / PERIODIC_SHARE)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a save would take: ``nbytes`` of state; ``seconds`` None while no rate was measured yet."""

@@ -18,6 +18,7 @@ class Cause(str, Enum):
     RELEASED = "released"  # the user gave the GPU back
     CHANGED = "changed"  # the user asked for other GPUs: the kernel starts again on them
     MANUAL = "manual"  # the user asked for a snapshot
+    PERIODIC = "periodic"  # made by itself while a training runs
     DRILL = "drill"  # an eviction that is only played
 
 

@@ -11,17 +11,24 @@ from jupyter_paddle_gpu.core.units import parse_duration, parse_size
 
 MIN_GRACE_S = 1.0
 MAX_GRACE_S = 3600.0
+MIN_EVERY_S = 10.0
+MAX_EVERY_S = 24 * 3600.0
+
+FIELDS = ("gpus", "memory", "tier", "grace", "every")  # as people write them
+_EVERY = {"auto": None, "off": 0.0}
 
 
 @dataclass(frozen=True)
 class GpuRequest:
     """A session's wish: ``gpus`` devices (0: none, the kernel starts at once), host ``memory_bytes`` (None: no limit),
-    ``tier`` by name, ``grace_s`` seconds between an eviction notice and the end."""
+    ``tier`` by name, ``grace_s`` seconds between an eviction notice and the end, ``every_s`` seconds between the
+    snapshots that a training makes by itself (None: as its saves take; 0: none)."""
 
     gpus: int = 1
     memory_bytes: int | None = None
     tier: str = "notebook"
     grace_s: float = 60.0
+    every_s: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.gpus, bool) or not isinstance(self.gpus, int) or self.gpus < 0:
@@ -31,20 +38,23 @@ class GpuRequest:
                 f"A grace of {self.grace_s:g} s is outside {MIN_GRACE_S:g} s to {MAX_GRACE_S:g} s",
                 "Ask for the time that a save needs; `%paddle_gpu status` shows it.",
             )
+        if self.every_s and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:
+            raise RequestError(
+                f"A snapshot every {self.every_s:g} s is outside {MIN_EVERY_S:g} s to {MAX_EVERY_S / 3600:g} h",
+                "Write auto, off, or a time such as 10m.",
+            )
         if self.memory_bytes is not None and self.memory_bytes <= 0:
             raise RequestError(f"{self.memory_bytes} bytes is no memory to run in", "Ask for a size such as 16Gi.")
 
     @classmethod
     def from_config(cls, config: Mapping[str, object]) -> GpuRequest:
-        """Read ``{"gpus": 1, "memory": "16Gi", "tier": "notebook", "grace": "60s"}`` as a kernelspec gives it.
+        """Read ``{"gpus": 1, "memory": "16Gi", "tier": "notebook", "grace": "60s", "every": "10m"}``.
+
+        ``every`` may be auto or off.
 
         Missing fields take the defaults. Raises RequestError for an unknown field or a value that is not understood.
         """
-        unknown = sorted(set(config) - {"gpus", "memory", "tier", "grace"})
-        if unknown:
-            raise RequestError(
-                f"A request has no field {', '.join(unknown)}", "The fields are gpus, memory, tier and grace."
-            )
+        check_fields(config)
         return cls().changed(**config)
 
     def changed(self, **config: object) -> GpuRequest:
@@ -58,4 +68,13 @@ class GpuRequest:
             fields["tier"] = str(tier)
         if (grace := config.get("grace")) is not None:
             fields["grace_s"] = parse_duration(str(grace))
+        if (every := config.get("every")) is not None:
+            word = str(every)
+            fields["every_s"] = _EVERY[word] if word in _EVERY else parse_duration(word)
         return dataclasses.replace(self, **fields)  # type: ignore[arg-type]  # __post_init__ checks each value
+
+
+def check_fields(config: Mapping[str, object]) -> None:
+    """Raise RequestError where a field has a name that a request does not know."""
+    if unknown := sorted(set(config) - set(FIELDS)):
+        raise RequestError(f"A request has no field {', '.join(unknown)}", f"The fields are {', '.join(FIELDS)}.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.kernel.drill import DrillReport, play
 from jupyter_paddle_gpu.kernel.extension import load
@@ -70,14 +71,20 @@ def snapshots() -> tuple[Snapshot, ...]:
     return runtime().protection.store.list()
 
 
-def install(directory: str | Path | None = None, grace_s: float | None = None) -> None:
+def install(
+    directory: str | Path | None = None, grace_s: float | None = None, every: str | float | None = None
+) -> None:
     """Protect this process: SIGTERM → saved at a safe moment → exit code 143; the next start resumes.
 
     ``directory`` takes the snapshots (a script resumes from its newest good one, whoever left it); ``grace_s`` is the
-    time between SIGTERM and SIGKILL. In a notebook the extension has installed the guard: only the directory changes.
-    Raises PaddleGpuError outside the main thread.
+    time between SIGTERM and SIGKILL; ``every`` the time between two snapshots that the training makes by itself:
+    seconds or a text such as "10m", "auto" (a hundredth of the time goes to them, the default) or "off". In a notebook
+    the extension has installed the guard: only the directory changes. Raises PaddleGpuError outside the main thread,
+    RequestError for a time that is none.
     """
     here = runtime()
+    if every is not None:
+        here.every_s = GpuRequest().changed(every=every).every_s
     if not here.protecting:
         _protect(here)
     if grace_s is not None:

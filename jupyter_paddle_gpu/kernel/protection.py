@@ -46,6 +46,7 @@ class Protection:
         self.always_resume = always_resume
         self._settled = False  # whether the question of going on from an earlier snapshot is answered
         self._saved_updates = 0
+        self.saved_s = 0.0  # when the last save ended, on the monotonic clock
 
     @property
     def store(self) -> Store:
@@ -108,31 +109,45 @@ class Protection:
         """Return the names of what the user keeps, without loading what keeping takes."""
         return tuple(self.training.kept) if "kept" in vars(self.training) else ()
 
+    def moved(self) -> bool:
+        """Whether the training has moved since the last snapshot."""
+        return self.training.updates > self._saved_updates
+
     def unsaved(self) -> bool:
         """Whether something would be lost: a training that moved since the last snapshot, or kept values."""
-        return self.training.updates > self._saved_updates or self.kept_names() != ()
+        return self.moved() or self.kept_names() != ()
 
     def estimate(self) -> Estimate:
         """What a save would take now."""
         return estimate(self.training.nbytes(), self.store.rate)
 
-    def save(self, cause: Cause, patience: float = PATIENCE_S) -> Snapshot:
+    def save(self, cause: Cause, patience: float = PATIENCE_S, whole: bool = False) -> Snapshot:
         """Save at a safe moment, waited for at most ``patience`` seconds.
 
-        Raises SnapshotError where there is nothing to save, StoreUnwritable where the directory refuses.
+        ``whole``: rather not at all than what no boundary came for. Raises SnapshotError where there is nothing to
+        save, StoreUnwritable where the directory refuses.
         """
-        with self.saving(cause, patience) as (_, snapshot):
+        with self.saving(cause, patience, whole) as (_, snapshot):
             return snapshot
 
     @contextmanager
-    def saving(self, cause: Cause, patience: float = PATIENCE_S) -> Iterator[tuple[Frozen, Snapshot]]:
+    def saving(
+        self, cause: Cause, patience: float = PATIENCE_S, whole: bool = False
+    ) -> Iterator[tuple[Frozen, Snapshot]]:
         """Save as ``save`` does; the training stands still until the block ends."""
         if not self.has_anything():
             raise SnapshotError(
                 "There is nothing to save: no training has run and nothing is kept",
                 "Train a step, or keep a value: %paddle_gpu keep NAME.",
             )
-        with self._one_at_a_time(patience), self.training.frozen(patience) as frozen:
+        with self._one_at_a_time(patience), self._saving_now(cause, patience, whole) as saved:
+            yield saved
+
+    @contextmanager
+    def _saving_now(self, cause: Cause, patience: float, whole: bool = False) -> Iterator[tuple[Frozen, Snapshot]]:
+        with self.training.frozen(patience) as frozen:
+            if whole and frozen.cut_off:
+                raise SnapshotError(f"No safe moment came within {patience:g} s", "It is tried again.")
             updates = self.training.updates
             snapshot = self.store.save(
                 frozen.state,
@@ -142,7 +157,7 @@ class Protection:
                 session=self.session or "",
                 progress=self._progress(),
             )
-            self._saved_updates = updates
+            self._saved_updates, self.saved_s = updates, time.monotonic()
             yield frozen, snapshot
 
     def _progress(self) -> Callable[[int], None] | None:
@@ -171,12 +186,22 @@ class Protection:
         if not self.has_anything():
             return Served(SaveOutcome.NOTHING, detail="nothing to save")
         begun_s = time.monotonic()
-        with self.saving(notice.cause, patience_s(remaining_s, self.estimate().seconds)) as (_, snapshot):
-            if self.session is not None and notice.cause not in (Cause.SHUTDOWN, Cause.DRILL):
-                leave_mark(self.directory, Mark(self.session, snapshot.path.name))
-            served = _served(snapshot, time.monotonic() - begun_s, f"{self._what(snapshot)} saved")
-            then(served)
+        with self._one_at_a_time(remaining_s):  # one that runs ends first: it takes no longer than ours would
+            save_s, left_s = self.estimate().seconds, remaining_s - (time.monotonic() - begun_s)
+            if left_s < (save_s or 0.0) and not self.moved() and (snapshot := next(iter(self.store.list()), None)):
+                served = self._leave(notice, snapshot, begun_s)  # no time for another, which would be the same
+                then(served)
+                return served
+            with self._saving_now(notice.cause, patience_s(left_s, save_s)) as (_, snapshot):
+                served = self._leave(notice, snapshot, begun_s)
+                then(served)
         return served
+
+    def _leave(self, notice: EvictionNotice, snapshot: Snapshot, begun_s: float) -> Served:
+        """This snapshot is what the kernel comes back to."""
+        if self.session is not None and notice.cause not in (Cause.SHUTDOWN, Cause.DRILL):
+            leave_mark(self.directory, Mark(self.session, snapshot.path.name))
+        return _served(snapshot, time.monotonic() - begun_s, f"{self._what(snapshot)} saved")
 
     def _what(self, snapshot: Snapshot) -> str:
         if snapshot.step is not None:

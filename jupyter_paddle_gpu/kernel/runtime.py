@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.kernel.comeback import offer
 from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
 from jupyter_paddle_gpu.kernel.eviction import Ending, Eviction
 from jupyter_paddle_gpu.kernel.identity import Identity
+from jupyter_paddle_gpu.kernel.periodic import Periodic
 from jupyter_paddle_gpu.kernel.protection import Protection, name_of
 from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
 from jupyter_paddle_gpu.kernel.signals import SigtermWatch
@@ -47,6 +48,8 @@ class Runtime:
         self.eviction: Eviction | None = None
         self.link: Link | None = None
         self.grace_s = GRACE_S
+        self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
+        self.periodic = Periodic(self.protection, self.every)
         self._offered = False
 
     @property
@@ -89,6 +92,7 @@ class Runtime:
     def _protect(self, ending: Ending) -> None:
         self.watch.install()
         self.eviction = Eviction(self.protection, ending, self._served, comes_back=self.link is not None)
+        self.periodic.start()
         atexit.register(self._at_exit)
         if self.link is not None:
             self.link.ready()
@@ -100,6 +104,8 @@ class Runtime:
 
     def _notice(self, notice: EvictionNotice) -> None:
         if self.eviction is not None:
+            if notice.cause is not Cause.DRILL:
+                self.periodic.stop()
             self.eviction.notice(notice)
 
     def _on_sigterm(self) -> None:
@@ -182,13 +188,22 @@ class Runtime:
 
     def grace(self) -> float:
         """Return the seconds that a notice leaves: the session's, else what ``grace_s`` says."""
+        return float(self._asked().get("grace_s", self.grace_s))
+
+    def every(self) -> float | None:
+        """Return the seconds between the snapshots made by themselves (None: as their cost asks; 0: none), likewise."""
+        every_s: float | None = self._asked().get("every_s", self.every_s)
+        return every_s
+
+    def _asked(self) -> Mapping[str, Any]:
+        """Return the session's request as JSON values; empty where there is no session, or no answer."""
+        if self.link is None:
+            return {}
         try:
             view = self.call("status", timeout_s=2.0)
         except PaddleGpuError:
-            return self.grace_s
-        request = view.get("request") if isinstance(view, dict) else None
-        grace_s = request.get("grace_s") if isinstance(request, dict) else None
-        return float(grace_s) if isinstance(grace_s, (int, float)) else self.grace_s
+            return {}
+        return view["request"] if isinstance(view, dict) else {}
 
 
 def _need_main_thread() -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class GuardStatus:
     """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``grace_s`` the time
-    that a notice leaves; ``due`` is the snapshot that the next ``guard.steps`` restores."""
+    that a notice leaves, ``every_s`` the time between two snapshots that the training makes by itself (None: it makes
+    none) and ``periodic_fault`` why the last of those failed; ``due`` is the snapshot that the next ``guard.steps``
+    restores."""
 
     directory: Path
     protecting: bool
@@ -27,6 +29,8 @@ class GuardStatus:
     nbytes: int
     save_s: float | None
     grace_s: float
+    every_s: float | None
+    periodic_fault: str
     newest: Snapshot | None
     due: Snapshot | None
 
@@ -45,6 +49,8 @@ def look(runtime: Runtime) -> GuardStatus:
         nbytes=training.nbytes(),
         save_s=protection.estimate().seconds,
         grace_s=runtime.grace(),
+        every_s=runtime.periodic.interval_s(),
+        periodic_fault=str(runtime.periodic.fault or ""),
         newest=next(iter(protection.store.list()), None),
         due=protection.due(),
     )

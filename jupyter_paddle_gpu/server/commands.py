@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.errors import RequestError
 from jupyter_paddle_gpu.core.notice import Cause
-from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.request import GpuRequest, check_fields
 from jupyter_paddle_gpu.core.session import ENDED
 from jupyter_paddle_gpu.core.wire import Call
 from jupyter_paddle_gpu.placement.base import Pending
@@ -34,8 +34,7 @@ async def change(driver: Driver, config: Mapping[str, object]) -> None:
     Tier, grace and memory change in place. For another number of GPUs the kernel saves and starts again on them; a
     kernel without a GPU goes on until it has one. Raises RequestError; then nothing has changed.
     """
-    if unknown := sorted(set(config) - {"gpus", "memory", "tier", "grace"}):
-        raise RequestError(f"A request has no field {unknown[0]!r}", "The fields are gpus, memory, tier and grace.")
+    check_fields(config)
     if driver.session.state in ENDED:
         raise RequestError("This session has ended", "Restart its kernel, or open the notebook again.")
     await _apply(driver, (driver.session.wanted or driver.session.record.request).changed(**config), Cause.CHANGED)

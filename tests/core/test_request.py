@@ -17,6 +17,14 @@ def test_what_is_not_said_takes_the_default_or_stays() -> None:
     assert GpuRequest(2, 5, "batch", 9).changed(grace="1m", gpus=None) == GpuRequest(2, 5, "batch", 60.0)
 
 
+def test_the_time_between_snapshots_is_a_duration_or_a_word() -> None:
+    request = GpuRequest.from_config({"every": "10m"})
+    assert request.every_s == 600.0
+    assert request.changed(tier="batch").every_s == 600.0
+    assert request.changed(every="auto").every_s is None
+    assert request.changed(every="off").every_s == 0.0
+
+
 @pytest.mark.parametrize(
     ("config", "named"),
     [
@@ -26,6 +34,8 @@ def test_what_is_not_said_takes_the_default_or_stays() -> None:
         ({"gpus": 1.5}, "1.5"),
         ({"grace": "0.5s"}, "0.5"),
         ({"grace": "2h"}, "7200"),
+        ({"every": "1s"}, "1 s"),
+        ({"every": "sometimes"}, "sometimes"),
         ({"memory": "lots"}, "lots"),
         ({"memory": "0"}, "0"),
         ({"grcae": "60s"}, "grcae"),

@@ -75,10 +75,10 @@ def test_what_a_subcommand_does_not_take_is_called_what_it_is(tmp_path: Path) ->
 
 
 def test_bad_requests_are_refused_before_anything_moves(tmp_path: Path) -> None:
-    wrong = ["--gpus -1", "--grace 0.1s", "--grace 2h", "--memory lots", "--tier vip", "--gpus two"]
+    wrong = ["--gpus -1", "--grace 0.1s", "--grace 2h", "--memory lots", "--tier vip", "--gpus two", "--every 1s"]
     output = shell(tmp_path, *(f"%paddle_gpu request {options}" for options in wrong))
     assert output.count("FAILED UsageError") == len(wrong)
-    for named in ("-1", "0.1", "7200", "'lots'", "'vip'", "'two'"):
+    for named in ("-1", "0.1", "7200", "'lots'", "'vip'", "'two'", "every 1 s"):
         assert named in output
 
 
@@ -164,7 +164,7 @@ def test_completion_knows_what_may_stand_at_the_cursor(tmp_path: Path) -> None:
         "%paddle_gpu request --gpus 1 --t": ["--tier"],
         "%paddle_gpu request --tier ur": ["urgent"],
         "%paddle_gpu request --tier=ur": ["urgent"],
-        "%paddle_gpu request --tier 1 ": ["--gpus", "--grace", "--help", "--memory", "-h"],
+        "%paddle_gpu request --tier 1 ": ["--every", "--gpus", "--grace", "--help", "--memory", "-h"],
         "%paddle_gpu keep ": ["best", "history"],
         "%paddle_gpu keep history ": ["best"],
         "%paddle_gpu keep --drop ": ["history"],

@@ -31,8 +31,8 @@ def test_a_kernel_asks_changes_and_releases(start: Callable[..., Opened], machin
     manager, client = start("gpu")
     status = ask(client, "'status'")["result"]
     assert (status["id"], status["state"], status["devices"]) == (manager.kernel_id, "running", ["0"])
-    changed = ask(client, "'request', tier='batch', grace='10s'")["result"]["request"]
-    assert (changed["tier"], changed["grace_s"]) == ("batch", 10.0)
+    changed = ask(client, "'request', tier='batch', grace='10s', every='10m'")["result"]["request"]
+    assert (changed["tier"], changed["grace_s"], changed["every_s"]) == ("batch", 10.0, 600.0)
     refused = ask(client, "'request', gpus=3")
     assert refused["error"] == "3 GPUs were asked for, this machine has 1"
     assert refused["next_step"]

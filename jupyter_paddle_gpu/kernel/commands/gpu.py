@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
-from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder
 from jupyter_paddle_gpu.core.units import format_duration, format_size
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
@@ -49,10 +49,13 @@ def status(args: argparse.Namespace, variables: Namespace) -> Shown:
     grace_s = guard.grace_s if view is None else float(view["request"]["grace_s"])
     rows = [*_device_rows(view), ("save", prediction(guard, grace_s))]
     rows.append(("last snapshot", last_snapshot(guard.newest)))
+    every = "none; --every 10m" if guard.every_s is None else f"one every {format_duration(guard.every_s)}"
+    rows.append(("by itself", f"{every} while a training runs"))
     rows.append(("kept", ", ".join(guard.kept) or "nothing; %paddle_gpu keep NAME adds variables"))
     if guard.due is not None:
         rows.append(("to restore", f"{guard.due.path.name}; guard.steps or %paddle_gpu restore takes it"))
     warnings += too_short(guard, grace_s)
+    warnings += [f"The last snapshot by itself failed: {guard.periodic_fault}"] if guard.periodic_fault else []
     warnings += [f"would not come back exactly: {text}" for text in runtime().training.inexact()]
     return Facts("Paddle GPU", rows, warnings)
 
@@ -93,10 +96,11 @@ def _add_request_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", metavar="SIZE", help="host memory, such as 16Gi")
     parser.add_argument("--tier", metavar="TIER", help="the tier; %%paddle_gpu tiers lists them")
     parser.add_argument("--grace", metavar="TIME", help="between notice and end, 1s to 1h, such as 60s")
+    parser.add_argument("--every", metavar="TIME", help="between snapshots: auto (the default), off, or such as 10m")
 
 
 def request(args: argparse.Namespace, variables: Namespace) -> Shown:
-    params = {name: getattr(args, name) for name in ("gpus", "memory", "tier", "grace")}
+    params = {name: getattr(args, name) for name in FIELDS}
     asked = GpuRequest().changed(**params)  # a fault is said before anything moves
     ladder().get(asked.tier)
     given = {name: value for name, value in params.items() if value is not None}
@@ -163,7 +167,7 @@ COMMANDS = (
         "ask for GPUs, or change what was asked for",
         request,
         _add_request_arguments,
-        values={"--tier": lambda: [tier.name for tier in ladder()]},
+        values={"--tier": lambda: [tier.name for tier in ladder()], "--every": lambda: ["auto", "off", "10m"]},
     ),
     Command("release", "save, and give the GPU back", release),
     Command("explain", "why this kernel waits, and who holds what", explain),
