@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from jupyter_core.paths import jupyter_runtime_dir
 
 from tests.server.conftest import Machine, eventually, run
 from tests.server.jupyter import JupyterServer
@@ -95,6 +98,19 @@ def test_without_the_server_extension_it_is_said(machine: Machine) -> None:
         assert "Choose the kernel “Paddle GPU” by hand" in text
     finally:
         server.stop()
+
+
+def test_a_server_that_wants_a_password_is_told_by_hand(machine: Machine, server: JupyterServer) -> None:
+    """Such a server has no token that its kernels could read."""
+    before = server.open("a.ipynb", "python3")
+    known = Path(jupyter_runtime_dir()) / f"jpserver-{server.process.pid}.json"
+    known.write_text(json.dumps({**json.loads(known.read_text()), "token": ""}))
+    client = client_of(machine, before["kernel"]["id"])
+    run(client, "import os; os.environ.pop('JUPYTERHUB_API_TOKEN', None)\n%load_ext jupyter_paddle_gpu")
+    text = run(client, "%paddle_gpu request --gpus 1")
+    client.stop_channels()
+    assert "it wants a password that this kernel does not know" in text
+    assert "Choose the kernel “Paddle GPU” by hand" in text
 
 
 def test_a_move_without_a_notebook_or_with_bad_input_is_refused(server: JupyterServer) -> None:
