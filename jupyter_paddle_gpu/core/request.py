@@ -77,4 +77,5 @@ class GpuRequest:
 def check_fields(config: Mapping[str, object]) -> None:
     """Raise RequestError where a field has a name that a request does not know."""
     if unknown := sorted(set(config) - set(FIELDS)):
-        raise RequestError(f"A request has no field {', '.join(unknown)}", f"The fields are {', '.join(FIELDS)}.")
+        names = ", ".join(map(repr, unknown))
+        raise RequestError(f"A request has no field {names}", f"The fields are {', '.join(FIELDS)}.")

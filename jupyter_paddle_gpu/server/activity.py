@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+from tornado.ioloop import IOLoop
 
 from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.server.view import SessionView
 
+# Whoever listens connects again within 0.2 s (ZMQ_RECONNECT_IVL, 0.1 s, and up to as much by chance), a slow machine
+# later: the first greeting may be too early for some.
+GREETINGS_AFTER_S = (0.0, 0.3, 1.0, 4.0)
+
 
 class KernelActivity:
-    """Keeps ``execution_state`` of Jupyter's kernel managers true. ``in_loop`` runs a callable on the server's loop."""
+    """Keeps ``execution_state`` of Jupyter's kernel managers true, on the server's ``loop``."""
 
-    def __init__(self, kernel_manager: Any, in_loop: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, kernel_manager: Any, loop: IOLoop) -> None:
         self._kernels = kernel_manager
-        self._in_loop = in_loop
+        self._loop = loop
         self._away: set[str] = set()
 
     def observe(self, view: SessionView) -> None:
         """Take a session's state from the sessions' thread."""
-        self._in_loop(lambda: self._follow(view))
+        self._loop.add_callback(self._follow, view)
 
     def _follow(self, view: SessionView) -> None:
         if view.id not in self._kernels:
@@ -32,11 +37,14 @@ class KernelActivity:
         elif view.state is State.RUNNING and view.id in self._away:
             self._away.discard(view.id)
             kernel.reason = ""
-            _greet(kernel)
+            for delay_s in GREETINGS_AFTER_S:
+                self._loop.call_later(delay_s, self._greet, view.id)
 
-
-def _greet(kernel: Any) -> None:
-    """Ask the kernel for its info: everybody who listens to it sees that it is idle."""
-    channel = kernel.connect_shell()
-    channel.on_recv(lambda _reply: channel.close())
-    kernel.session.send(channel, "kernel_info_request")
+    def _greet(self, kernel_id: str) -> None:
+        """Ask the kernel for its info: everybody who listens to it sees that it is idle."""
+        if kernel_id not in self._kernels or kernel_id in self._away:
+            return
+        kernel = self._kernels.get_kernel(kernel_id)
+        channel = kernel.connect_shell()
+        channel.on_recv(lambda _reply: channel.close())
+        kernel.session.send(channel, "kernel_info_request")

@@ -48,7 +48,7 @@ class PaddleGpuApp(ExtensionApp):
         )
         server: Any = self.serverapp
         events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
-        activity = KernelActivity(server.kernel_manager, server.io_loop.add_callback)
+        activity = KernelActivity(server.kernel_manager, server.io_loop)
         for observer in (events.observe, activity.observe):
             manager.observe(observer)
         NotebookMemory(server.session_manager, manager)

@@ -27,7 +27,12 @@ class NotebookSocket:
 
     def __init__(self, connection: WebSocketClientConnection) -> None:
         self._connection = connection
-        self.close = connection.close
+
+    async def close(self) -> None:
+        """Close it, and wait until it is closed: else its socket lies about until some later test."""
+        self._connection.close()
+        while await self._connection.read_message() is not None:
+            pass
 
     async def run(self, code: str, patience_s: float = 30.0) -> str:
         """Run a cell; return what it printed, or the message of its error."""
@@ -140,7 +145,7 @@ class JupyterServer:
         try:
             return await socket.run(code)
         finally:
-            socket.close()
+            await socket.close()
 
     def kill(self) -> None:
         """End it as a crash does."""

@@ -138,7 +138,7 @@ def test_an_open_notebook_survives_the_eviction_of_its_kernel(
         await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "idle")
         assert server.state(kernel) == "running"
         assert "not defined" in await socket.run("x")
-        socket.close()
+        await socket.close()
 
     asyncio.run(use())
 
@@ -172,7 +172,7 @@ def test_sessions_are_shown_changed_and_released(machine: Machine, serve: Callab
     queue = server.ask("GET", "paddle-gpu/queue")
     assert [claim["devices"] for claim in queue["claims"]] == [["0"]]
     changed = server.ask("PATCH", f"paddle-gpu/sessions/{kernel}", {"tier": "batch", "memory": "2Gi"})
-    assert changed["request"] == {"gpus": 1, "memory_bytes": 2 << 30, "tier": "batch", "grace_s": 5.0}
+    assert changed["request"] == {"gpus": 1, "memory_bytes": 2 << 30, "tier": "batch", "grace_s": 5.0, "every_s": None}
     server.ask("DELETE", f"paddle-gpu/sessions/{kernel}")
     eventually(lambda: not machine.holders() and server.state(kernel) == "running")
     assert server.open("other.ipynb", "gpu")
