@@ -209,13 +209,15 @@ class Freezer:
         tensors: dict[str, RawTensor] = dict(kept.tensors)
         tensors.update(boundary.extra.tensors)
         structure: dict[str, object] = {"version": 1, "optimizers": [], "kept": kept.data, "fit": boundary.extra.data}
+        frozen: frozenset[str] = frozenset()
         if boundary.inventory is not None:
             part = randoms.paddle_side().picture.compose(boundary.inventory, boundary.moment, taken.needed)
             tensors.update(part.tensors)
             structure.update(part.structure)
+            frozen = part.frozen
         structure["loop"] = Encoder("", tensors).encode(self._loop_structure(taken), "loop")
         inexact = (*taken.inexact, *kept.left_out)
-        return Frozen(State(tensors, structure), taken.position, inexact, taken.cut_off)
+        return Frozen(State(tensors, structure, frozen), taken.position, inexact, taken.cut_off)
 
     def _loop_structure(self, taken: _Taken) -> dict[str, Any]:
         boundary, position = taken.boundary, taken.position

@@ -2,57 +2,150 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import stat
-import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+from jupyter_paddle_gpu.checkpoint import contents
 from jupyter_paddle_gpu.checkpoint import format as layout
+from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
+from jupyter_paddle_gpu.checkpoint.pieces import Checksums, Piece, crc32, pieces, transfer, views
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
+
+_LANES = 2  # threads that read: a disk that is far away, or many, has more than one answer under way
+
+Progress = Callable[[int], None]  # gets the bytes read so far
 
 
 def read_manifest(directory: Path) -> Manifest:
     """Return the verified manifest. Raises FileNotFoundError where there is none, Broken for any fault."""
-    fd = _open_plain(directory / layout.MANIFEST)
+    with _named(layout.MANIFEST):
+        return layout.decode(_read_whole(directory / layout.MANIFEST, layout.MAX_MANIFEST_BYTES))
+
+
+def read_contents(directory: Path, manifest: Manifest) -> Contents:
+    """Return what the tensor files hold, verified. Raises Broken that names the fault."""
+    with _named(layout.CONTENTS):
+        try:
+            data = _read_whole(directory / layout.CONTENTS, contents.MAX_BYTES)
+        except FileNotFoundError:
+            raise Broken("it is missing") from None
+        if (len(data), crc32(data)) != (manifest.files[layout.CONTENTS], manifest.contents_crc32):
+            raise Broken("its checksum does not match, or it is cut off")
+        return contents.decode(data, manifest.files)
+
+
+def read_state(directory: Path, manifest: Manifest, progress: Progress | None = None) -> State:
+    """Return the state in memory of its own, every byte checked. Raises Broken that names file and fault."""
+    found = read_contents(directory, manifest)
+    tensors: dict[str, RawTensor] = {}
+    done = 0
+    for name, file in found.files.items():
+        tell = _from(done, progress)
+        with _named(name):
+            tensors.update(_read_tensor_file(directory / name, file, tell))
+        done += file.nbytes
+    frozen = found.files[layout.FROZEN].tensors if layout.FROZEN in found.files else ()
+    return State(tensors, found.structure, frozenset(frozen))
+
+
+def _from(done: int, progress: Progress | None) -> Progress:
+    return (lambda read: None) if progress is None else (lambda read: progress(done + read))
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Put the file's name before what is broken."""
     try:
-        size = os.fstat(fd).st_size
-        if size > layout.MAX_MANIFEST_BYTES:
-            raise Broken(f"{layout.MANIFEST}: {size} bytes are too many for a manifest")
-        data = _read(fd, size)
+        yield
+    except Broken as error:
+        raise Broken(f"{name}: {error}") from None
+
+
+def _read_tensor_file(path: Path, file: TensorFile, tell: Progress) -> dict[str, RawTensor]:
+    try:
+        fd = _open_plain(path)
+    except FileNotFoundError:
+        raise Broken("it is missing") from None
+    try:
+        if (size := os.fstat(fd).st_size) != file.nbytes:
+            raise Broken(f"it has {size} bytes instead of {file.nbytes}")
+        return _read_tensors(fd, file, tell)
+    except OSError as error:
+        raise Broken(f"it cannot be read: {error.strerror}") from None
     finally:
         os.close(fd)
-    try:
-        return layout.decode(data)
-    except Broken as error:
-        raise Broken(f"{layout.MANIFEST}: {error}") from None
 
 
-def read_state(directory: Path, manifest: Manifest) -> State:
-    """Return the state, its tensors being views of the mapped file. Raises Broken that names file and fault."""
-    try:
-        data = _map(directory / layout.TENSORS, manifest.nbytes)
-    except FileNotFoundError:
-        raise Broken(f"{layout.TENSORS} is missing") from None
-    if zlib.crc32(data[: manifest.header_nbytes]) != manifest.header_crc32:
-        raise Broken(f"{layout.TENSORS}: the checksum of its header does not match")
+def _read_tensors(fd: int, file: TensorFile, tell: Progress) -> dict[str, RawTensor]:
+    data, end = _memory(file.nbytes), file.header
+    _fill(fd, [data[:end]], 0)
+    if crc32(data[:end]) != file.header_crc32:
+        raise Broken("the checksum of its header does not match")
     tensors = {}
-    for name, entry in manifest.tensors.items():
-        view = data[entry.begin : entry.end]
-        if zlib.crc32(view) != entry.crc32:
-            raise Broken(f"{layout.TENSORS}: the checksum of tensor {name!r} does not match")
-        tensors[name] = RawTensor(entry.dtype, entry.shape, view)
-    return State(tensors, manifest.structure)
+    for name, entry in file.tensors.items():
+        begin, end = end, end + entry.nbytes
+        tensors[name] = RawTensor(entry.dtype, entry.shape, data[begin:end])
+    checksums = Checksums(tensors)
+    for piece in transfer(pieces(views(tensors), file.header), partial(_read_piece, fd), _LANES):
+        checksums.add(piece)
+        tell(piece.offset + piece.nbytes)
+    for name, entry in file.tensors.items():
+        if checksums[name] != entry.crc32:
+            raise Broken(f"the checksum of tensor {name!r} does not match")
+    return {name: RawTensor(raw.dtype, raw.shape, raw.data.toreadonly()) for name, raw in tensors.items()}
 
 
-def has_tensor_file(directory: Path, nbytes: int) -> bool:
-    """Whether the tensor file is there in its full size: a look, no check of its bytes."""
+def _read_piece(fd: int, piece: Piece) -> None:
+    _fill(fd, [view for _, view in piece.parts], piece.offset)
+
+
+def _memory(nbytes: int) -> memoryview:
+    """Return fresh memory, in large pages where there are some: small ones cost as much as the reading.
+
+    Not a mapping of the file: a disk that fails, or a file that is cut off meanwhile, would kill the process.
+    """
+    memory = mmap.mmap(-1, nbytes)
+    with contextlib.suppress(OSError):  # a kernel without them
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
+
+
+def _fill(fd: int, data: list[memoryview], offset: int) -> None:
+    """Read until ``data`` is full. Raises Broken where the file ends before."""
+    while data := [view for view in data if view.nbytes]:
+        count = os.preadv(fd, data, offset)
+        if not count:
+            raise Broken(f"it ends at byte {offset}")
+        offset += count
+        while data and count >= data[0].nbytes:
+            count -= data.pop(0).nbytes
+        if data:
+            data[0] = data[0][count:]
+
+
+def has_files(directory: Path, manifest: Manifest) -> bool:
+    """Whether the files are there in their full sizes: a look, no check of their bytes."""
     try:
-        status = (directory / layout.TENSORS).lstat()
+        found = {name: (directory / name).lstat() for name in manifest.files}
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == nbytes
+    return all(stat.S_ISREG(found[name].st_mode) and found[name].st_size == manifest.files[name] for name in found)
+
+
+def _read_whole(path: Path, most: int) -> bytes:
+    fd = _open_plain(path)
+    try:
+        if (size := os.fstat(fd).st_size) > most:
+            raise Broken(f"{size} bytes are too many for it")
+        return _read(fd, size)
+    finally:
+        os.close(fd)
 
 
 def _read(fd: int, size: int) -> bytes:
@@ -60,20 +153,7 @@ def _read(fd: int, size: int) -> bytes:
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(size)
     except OSError as error:
-        raise Broken(f"{layout.MANIFEST} cannot be read: {error.strerror}") from None
-
-
-def _map(path: Path, nbytes: int) -> memoryview:
-    fd = _open_plain(path)
-    try:
-        size = os.fstat(fd).st_size
-        if size != nbytes:
-            raise Broken(f"{path.name} has {size} bytes instead of {nbytes}")
-        return memoryview(mmap.mmap(fd, nbytes, access=mmap.ACCESS_READ))
-    except OSError as error:
-        raise Broken(f"{path.name} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(fd)
+        raise Broken(f"it cannot be read: {error.strerror}") from None
 
 
 def _open_plain(path: Path) -> int:
@@ -83,8 +163,8 @@ def _open_plain(path: Path) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Broken(f"{path.name} is not a plain file that can be read: {error.strerror}") from None
+        raise Broken(f"it is not a plain file that can be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Broken(f"{path.name} is not a plain file")
+        raise Broken("it is not a plain file")
     return fd

@@ -22,8 +22,7 @@ def remove(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         (path / layout.MANIFEST).unlink()
         writer.sync_directory(path)
-    with contextlib.suppress(FileNotFoundError):  # another process removes it too
-        shutil.rmtree(path)
+    _clear(path)
 
 
 def discard(path: Path) -> None:
@@ -47,12 +46,20 @@ def remove_abandoned(path: Path) -> None:
         fd = -1
     try:
         if _is_free(path, fd) and not (path / layout.MANIFEST).exists():
-            shutil.rmtree(path)
+            _clear(path)
     except FileNotFoundError:
         pass  # another process was faster
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+def _clear(path: Path) -> None:
+    """Remove what is left of a snapshot, its tensor file last: by it others see that nobody writes here."""
+    with contextlib.suppress(FileNotFoundError):  # another process removes it too
+        for name in (layout.CONTENTS, layout.FROZEN):
+            (path / name).unlink(missing_ok=True)
+        shutil.rmtree(path)
 
 
 def _is_free(path: Path, fd: int) -> bool:

@@ -30,10 +30,14 @@ class RawTensor:
 
 @dataclass(frozen=True)
 class State:
-    """Everything that a snapshot holds: ``tensors`` by lasting name, and the JSON ``structure`` that refers to them."""
+    """Everything that a snapshot holds: ``tensors`` by lasting name, and the JSON ``structure`` that refers to them.
+
+    ``frozen`` are the names of those that do not train: they may be written once for many snapshots.
+    """
 
     tensors: Mapping[str, RawTensor]
     structure: Mapping[str, object]
+    frozen: frozenset[str] = frozenset()
 
     @property
     def nbytes(self) -> int:

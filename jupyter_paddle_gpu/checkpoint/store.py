@@ -6,26 +6,51 @@ import contextlib
 import logging
 import os
 import re
-import time
-import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint import reader, removal, writer
+from jupyter_paddle_gpu.checkpoint.contents import TensorFile
+from jupyter_paddle_gpu.checkpoint.draft import Draft, describe
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
 from jupyter_paddle_gpu.checkpoint.state import State
 from jupyter_paddle_gpu.checkpoint.writer import Progress
-from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotError, SnapshotNotFound, StoreUnwritable
+from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
 from jupyter_paddle_gpu.core.units import format_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in typing since Python 3.11
 
 log = logging.getLogger(__name__)
 
 _LOOKS = 10  # each finds what another process has saved since, where all that was listed is removed already
 _NAME = re.compile(r"(\d{6,18})-(?:step-\d+|state)")
+
+
+class _Needed(TypedDict):
+    position: Position | None
+    cause: Cause
+
+
+class Described(_Needed, total=False):
+    """What goes with a state into its snapshot; see core.snapshot.Snapshot. ``progress`` gets the bytes written."""
+
+    inexact: tuple[str, ...]
+    session: str
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A tensor file of the snapshot in ``path``."""
+
+    path: Path
+    file: TensorFile
 
 
 class Store:
@@ -39,56 +64,44 @@ class Store:
         self.directory = directory
         self.keep = keep
         self.rate: float | None = None
+        self._latest: dict[str, Written] | None = None  # tensor files of the newest snapshot
 
-    def save(
-        self,
-        state: State,
-        *,
-        position: Position | None,
-        cause: Cause,
-        inexact: tuple[str, ...] = (),
-        session: str = "",
-        progress: Progress | None = None,
-    ) -> Snapshot:
+    def save(self, state: State, **described: Unpack[Described]) -> Snapshot:
         """Write a snapshot, durable when this returns, and remove those that are no longer kept.
 
         Raises StoreUnwritable with the reason, SnapshotError for a state that the format cannot hold; what was there
         before is untouched then.
         """
-        started_s = time.perf_counter()
+        return self.write(state, **described).commit()
+
+    def write(self, state: State, **described: Unpack[Described]) -> Draft:
+        """Hand a snapshot's bytes to the operating system: the state's memory may change when this returns.
+
+        It becomes a snapshot with ``commit``. Raises as ``save`` does.
+        """
         try:
             writer.make_directory(self.directory)
-            path, sequence = self._new_place(position)
+            path, sequence = self._new_place(described["position"])
         except OSError as error:
-            raise self._unwritable(error, state.nbytes) from error
-        described = {"position": position, "cause": cause, "inexact": inexact, "session": session, "sequence": sequence}
-        try:
-            manifest = self._write(path, state, started_s, progress, described)
-        except OSError as error:
-            removal.discard(path)
-            raise self._unwritable(error, state.nbytes) from error
-        except (ValueError, RecursionError) as error:
-            removal.discard(path)
-            raise SnapshotError(f"The state cannot be saved: {error}", "Earlier snapshots are untouched.") from error
-        except BaseException:  # interrupted: discarded whole
-            removal.discard(path)
-            raise
-        self.rate = manifest.nbytes / max(1e-6, time.perf_counter() - started_s)
-        self._tidy()
-        return _describe(path, manifest)
+            raise self.unwritable(error, state.nbytes) from error
+        draft = Draft(self, path, state, {"sequence": sequence, **described})
+        draft.write()
+        return draft
 
     def list(self) -> tuple[Snapshot, ...]:
         """Return the complete snapshots, newest first. A broken one is left out and named in the log."""
+        return tuple(describe(path, manifest) for path, manifest in self._manifests())
+
+    def _manifests(self) -> tuple[tuple[Path, Manifest], ...]:
         found = []
         for path in self._places():
             try:
-                found.append((reader.read_manifest(path), path))
+                found.append((path, reader.read_manifest(path)))
             except FileNotFoundError:
                 continue  # being written, or being removed
             except Broken as error:
                 log.warning("The snapshot %s is left out: %s", path, error)
-        found.sort(key=lambda item: -item[0].sequence)
-        return tuple(_describe(path, manifest) for manifest, path in found)
+        return tuple(sorted(found, key=lambda item: -item[1].sequence))
 
     def load(self, snapshot: Snapshot | Path | None = None) -> tuple[Snapshot, State]:
         """Return a snapshot with its verified state; without an argument the newest good one, naming the broken in the
@@ -125,43 +138,19 @@ class Store:
         try:
             removal.remove(snapshot.path)
         except OSError as error:
-            raise self._unwritable(error, 0) from error
+            raise self.unwritable(error, 0) from error
 
     def _load_one(self, path: Path) -> tuple[Snapshot, State]:
         missing = SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")
         try:
             manifest = reader.read_manifest(path)
-            return _describe(path, manifest), reader.read_state(path, manifest)
+            return describe(path, manifest), reader.read_state(path, manifest)
         except FileNotFoundError:
             raise missing from None
         except Broken as error:
             if not os.path.lexists(path / layout.MANIFEST):  # another process has removed it meanwhile
                 raise missing from None
             raise SnapshotCorrupt(f"The snapshot {path} is broken: {error}", "Nothing of it was used.") from None
-
-    def _write(
-        self, path: Path, state: State, started_s: float, progress: Progress | None, described: Mapping[str, Any]
-    ) -> Manifest:
-        """Write both files of a snapshot; the tensor file stays locked until the manifest is in its place."""
-        fd = writer.create_tensor_file(path / layout.TENSORS)
-        try:
-            header, entries = writer.write_tensors(fd, state.tensors, progress)
-            writer.sync_directory(path)
-            writer.sync_directory(self.directory)
-            manifest = Manifest(
-                created_s=time.time(),
-                seconds=time.perf_counter() - started_s,
-                nbytes=max([len(header), *(entry.end for entry in entries.values())]),
-                header_nbytes=len(header),
-                header_crc32=zlib.crc32(header),
-                tensors=entries,
-                structure=state.structure,
-                **described,
-            )
-            writer.write_manifest(path, layout.encode(manifest))
-        finally:
-            os.close(fd)
-        return manifest
 
     def _places(self) -> tuple[Path, ...]:
         try:
@@ -187,22 +176,38 @@ class Store:
                 claim.rmdir()  # with another step in its name the other process's directory does not collide
             sequence += 1
 
-    def _tidy(self) -> None:
+    def committed(self, path: Path, files: Mapping[str, TensorFile], rate: float) -> None:
+        """A draft has become a snapshot: learn from it, and tidy."""
+        self.rate = rate
+        self._latest = {name: Written(path, file) for name, file in files.items()}
+        self.tidy()
+
+    def latest(self, name: str) -> Written | None:
+        """Return a tensor file of the newest snapshot, that new ones may refer to; None: there is none."""
+        if self._latest is None:
+            self._latest = {}
+            for path, manifest in self._manifests()[:1]:
+                with contextlib.suppress(Broken):
+                    found = reader.read_contents(path, manifest).files
+                    self._latest = {name: Written(path, file) for name, file in found.items()}
+        return self._latest.get(name)
+
+    def tidy(self) -> None:
         """Remove what is no longer kept, and what dead processes began. A fault here is no fault of the save."""
-        snapshots = self.list()
-        whole = [snapshot for snapshot in snapshots if reader.has_tensor_file(snapshot.path, snapshot.nbytes)]
-        exact = [snapshot for snapshot in whole if not snapshot.inexact]
-        kept = {snapshot.path for snapshot in (*snapshots[: self.keep], *whole[: self.keep], *exact[:1])}
+        snapshots = self._manifests()
+        whole = [item for item in snapshots if reader.has_files(*item)]
+        exact = [item for item in whole if not item[1].inexact]
+        kept = {path for path, _ in (*snapshots[: self.keep], *whole[: self.keep], *exact[:1])}
         try:
-            for snapshot in snapshots:
-                if snapshot.path not in kept:
-                    removal.remove(snapshot.path)
+            for path, _ in snapshots:
+                if path not in kept:
+                    removal.remove(path)
             for path in self._places():
                 removal.remove_abandoned(path)
         except OSError as error:
             log.warning("An old snapshot could not be removed from %s: %s", self.directory, error)
 
-    def _unwritable(self, error: OSError, needed_bytes: int) -> StoreUnwritable:
+    def unwritable(self, error: OSError, needed_bytes: int) -> StoreUnwritable:
         try:
             place = next(place for place in (self.directory, *self.directory.parents) if place.exists())
             status = os.statvfs(place)
@@ -213,16 +218,3 @@ class Store:
             f"No snapshot could be written to {self.directory}: {error.strerror or error} ({free})",
             "Earlier snapshots are untouched. Make room or choose another directory: JUPYTER_PADDLE_GPU_SNAPSHOTS.",
         )
-
-
-def _describe(path: Path, manifest: Manifest) -> Snapshot:
-    return Snapshot(
-        path=path,
-        step=None if manifest.position is None else manifest.position.step,
-        nbytes=manifest.nbytes,
-        seconds=manifest.seconds,
-        cause=manifest.cause,
-        created_s=manifest.created_s,
-        inexact=manifest.inexact,
-        session=manifest.session,
-    )

@@ -1,6 +1,7 @@
 """Durable writes: each file is on the disk before the next step begins, and the manifest comes last.
 
-    mkdir DIR → write tensors → fsync → fsync DIR, its parent and the parents that were made for it
+    mkdir DIR → write tensors (their memory is not needed any more) → fsync
+              → write contents → fsync → fsync DIR, its parent and the parents that were made for it
               → write manifest beside its place → fsync → rename → fsync DIR
 
 A kill or a power loss at any point leaves either a complete snapshot or a directory without a manifest.
@@ -12,15 +13,13 @@ import contextlib
 import errno
 import fcntl
 import os
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from jupyter_paddle_gpu.checkpoint import format as layout
-from jupyter_paddle_gpu.checkpoint.format import TensorEntry
+from jupyter_paddle_gpu.checkpoint import format as names
+from jupyter_paddle_gpu.checkpoint.contents import Entry, TensorFile, layout
+from jupyter_paddle_gpu.checkpoint.pieces import Checksums, Piece, crc32, pieces, transfer, views
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
-
-CHUNK_BYTES = 8 * 2**20  # checksum and write alternate in pieces that stay in the processor's cache
 
 # what object stores and some network mounts answer to flock, and to fsync of a directory
 _UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.ENOTTY, errno.EBADF, errno.ENOLCK}
@@ -41,43 +40,58 @@ def create_tensor_file(path: Path) -> int:
     return fd
 
 
-def write_tensors(
-    fd: int, tensors: Mapping[str, RawTensor], progress: Progress | None = None
-) -> tuple[bytes, dict[str, TensorEntry]]:
-    """Fill the tensor file straight from the tensors' memory and make it durable.
+def write_tensors(fd: int, tensors: Mapping[str, RawTensor], tell: Progress) -> TensorFile:
+    """Fill a tensor file straight from the tensors' memory; it is durable after an fsync of ``fd``.
 
-    Returns its header and the place of each tensor. Raises OSError.
+    One thread writes, for Linux lets no two write into the same file at once, while this one adds up the checksums.
+    Raises OSError, ValueError for a tensor that has no place in such a file.
     """
-    header, places = layout.layout(tensors)
-    _write_all(fd, memoryview(header), 0)
-    entries, written = {}, len(header)
-    if progress:
-        progress(written)
-    for name, (begin, end) in places.items():
-        tensor, crc = tensors[name], 0
-        data = tensor.data.cast("B") if tensor.nbytes else memoryview(b"")
-        for start in range(0, len(data), CHUNK_BYTES):
-            chunk = data[start : start + CHUNK_BYTES]
-            crc = zlib.crc32(chunk, crc)
-            _write_all(fd, chunk, begin + start)
-            written += len(chunk)
-            if progress:
-                progress(written)
-        entries[name] = TensorEntry(tensor.dtype, tensor.shape, begin, end, crc)
-    os.fsync(fd)
-    return header, entries
+    header, placed = layout(tensors)
+    write_all(fd, [memoryview(header)], 0)
+    written = len(header)
+    tell(written)
+    checksums = Checksums(placed)
+
+    def checked() -> Iterator[Piece]:
+        for piece in pieces(views(placed), len(header)):
+            checksums.add(piece)
+            yield piece
+
+    for piece in transfer(checked(), lambda piece: write_all(fd, [view for _, view in piece.parts], piece.offset)):
+        written += piece.nbytes
+        tell(written)
+    return _described(header, placed, checksums)
+
+
+def describe_tensors(tensors: Mapping[str, RawTensor]) -> TensorFile:
+    """Return what ``write_tensors`` would write. Raises ValueError as it does."""
+    header, placed = layout(tensors)
+    checksums = Checksums(placed)
+    for piece in pieces(views(placed), len(header)):
+        checksums.add(piece)
+    return _described(header, placed, checksums)
+
+
+def _described(header: bytes, placed: Mapping[str, RawTensor], checksums: Checksums) -> TensorFile:
+    entries = {name: Entry(tensor.dtype, tensor.shape, checksums[name]) for name, tensor in placed.items()}
+    return TensorFile(len(header), crc32(header), entries)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file of this user's, durable but for its name. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, [memoryview(data)], 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def write_manifest(directory: Path, data: bytes) -> None:
     """Put the manifest in its place: from here on the directory is a snapshot. Raises OSError."""
-    temporary = directory / (layout.MANIFEST + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        _write_all(fd, memoryview(data), 0)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    temporary.rename(directory / layout.MANIFEST)
+    temporary = directory / (names.MANIFEST + ".tmp")
+    write_file(temporary, data)
+    temporary.rename(directory / names.MANIFEST)
     sync_directory(directory)
 
 
@@ -118,7 +132,12 @@ def try_lock(fd: int) -> bool | None:
     return True
 
 
-def _write_all(fd: int, data: memoryview, offset: int) -> None:
+def write_all(fd: int, data: list[memoryview], offset: int) -> None:
+    """Write from ``offset`` on, in as many calls as it takes. Raises OSError."""
     while data:
-        count = os.pwrite(fd, data, offset)
-        data, offset = data[count:], offset + count
+        count = os.pwritev(fd, data, offset)
+        offset += count
+        while data and count >= data[0].nbytes:
+            count -= data.pop(0).nbytes
+        if count:
+            data[0] = data[0][count:]

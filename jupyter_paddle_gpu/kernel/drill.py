@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_paddle_gpu.checkpoint.state import State
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.kernel.protection import PATIENCE_S
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.runtime import Runtime
@@ -34,7 +35,7 @@ class DrillReport:
 def play(runtime: Runtime) -> DrillReport:
     """Save, read back while the training stands still, compare, and remove the played snapshot again."""
     protection = runtime.protection
-    with protection.saving(Cause.DRILL) as (frozen, snapshot):
+    with protection.saving(Cause.DRILL, PATIENCE_S) as (frozen, snapshot):
         begun_s = time.monotonic()
         _, loaded = protection.store.load(snapshot)
         load_s = time.monotonic() - begun_s

@@ -20,6 +20,7 @@ from jupyter_paddle_gpu.kernel.progress import Progress
 from jupyter_paddle_gpu.kernel.shadow import without_users_directory
 
 if TYPE_CHECKING:
+    from jupyter_paddle_gpu.checkpoint.draft import Draft
     from jupyter_paddle_gpu.checkpoint.store import Store
 
 log = logging.getLogger(__name__)
@@ -127,38 +128,40 @@ class Protection:
         ``whole``: rather not at all than what no boundary came for. Raises SnapshotError where there is nothing to
         save, StoreUnwritable where the directory refuses.
         """
-        with self.saving(cause, patience, whole) as (_, snapshot):
+        with self._one_at_a_time(patience):
+            with self.training.frozen(patience) as frozen:
+                if whole and frozen.cut_off:
+                    raise SnapshotError(f"No safe moment came within {patience:g} s", "It is tried again.")
+                updates, draft = self.training.updates, self._write(frozen, cause)
+            snapshot = draft.commit()  # the training goes on while the disk is busy
+            self._saved(updates)
             return snapshot
 
     @contextmanager
-    def saving(
-        self, cause: Cause, patience: float = PATIENCE_S, whole: bool = False
-    ) -> Iterator[tuple[Frozen, Snapshot]]:
+    def saving(self, cause: Cause, patience: float) -> Iterator[tuple[Frozen, Snapshot]]:
         """Save as ``save`` does; the training stands still until the block ends."""
-        if not self.has_anything():
-            raise SnapshotError(
-                "There is nothing to save: no training has run and nothing is kept",
-                "Train a step, or keep a value: %paddle_gpu keep NAME.",
-            )
-        with self._one_at_a_time(patience), self._saving_now(cause, patience, whole) as saved:
+        with self._one_at_a_time(patience), self._saving_now(cause, patience) as saved:
             yield saved
 
     @contextmanager
-    def _saving_now(self, cause: Cause, patience: float, whole: bool = False) -> Iterator[tuple[Frozen, Snapshot]]:
+    def _saving_now(self, cause: Cause, patience: float) -> Iterator[tuple[Frozen, Snapshot]]:
         with self.training.frozen(patience) as frozen:
-            if whole and frozen.cut_off:
-                raise SnapshotError(f"No safe moment came within {patience:g} s", "It is tried again.")
-            updates = self.training.updates
-            snapshot = self.store.save(
-                frozen.state,
-                position=frozen.position,
-                cause=cause,
-                inexact=frozen.inexact,
-                session=self.session or "",
-                progress=self._progress(),
-            )
-            self._saved_updates, self.saved_s = updates, time.monotonic()
+            updates, snapshot = self.training.updates, self._write(frozen, cause).commit()
+            self._saved(updates)
             yield frozen, snapshot
+
+    def _write(self, frozen: Frozen, cause: Cause) -> Draft:
+        return self.store.write(
+            frozen.state,
+            position=frozen.position,
+            cause=cause,
+            inexact=frozen.inexact,
+            session=self.session or "",
+            progress=self._progress(),
+        )
+
+    def _saved(self, updates: int) -> None:
+        self._saved_updates, self.saved_s = updates, time.monotonic()
 
     def _progress(self) -> Callable[[int], None] | None:
         """Return what tells the user how far a long save is; None where it will be short, or nobody may be told."""
@@ -168,6 +171,11 @@ class Protection:
 
     @contextmanager
     def _one_at_a_time(self, patience: float) -> Iterator[None]:
+        if not self.has_anything():
+            raise SnapshotError(
+                "There is nothing to save: no training has run and nothing is kept",
+                "Train a step, or keep a value: %paddle_gpu keep NAME.",
+            )
         if not self._saving.acquire(timeout=max(patience, 0.001)):
             raise SnapshotError("Another save is still running", "Wait for it; its snapshot will be the newest.")
         try:

@@ -120,7 +120,7 @@ def test_a_snapshot_whose_tensors_are_gone_does_not_push_out_the_last_good_one(t
     good = save(tmp_path, 1, keep=1)
     broken = save(tmp_path, 2, keep=2)
     (broken.path / "tensors.safetensors").write_bytes(b"")
-    Store(tmp_path, keep=1)._tidy()
+    Store(tmp_path, keep=1).tidy()
     assert Store(tmp_path).load()[0] == good
 
 

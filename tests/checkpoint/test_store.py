@@ -168,7 +168,7 @@ def test_the_manifest_comes_after_everything_else_is_durable(tmp_path: Path, mon
     monkeypatch.setattr(Path, "rename", rename)
     place = save(Store(tmp_path / "d"), 1).path.name
     assert calls == [
-        f"fsync {tmp_path.name}", "fsync tensors.safetensors", f"fsync {place}", "fsync d",
+        f"fsync {tmp_path.name}", "fsync tensors.safetensors", "fsync contents.json", f"fsync {place}", "fsync d",
         "fsync manifest.json.tmp", "rename manifest.json.tmp manifest.json", f"fsync {place}",
     ]  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_the_manifest_comes_after_everything_else_is_durable(tmp_path: Path, mon
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
     snapshot = save(Store(tmp_path), 1, size=50)
     chance = random.Random(2)
-    for name in ("tensors.safetensors", "manifest.json"):
+    for name in ("tensors.safetensors", "contents.json", "manifest.json"):
         file = snapshot.path / name
         good = file.read_bytes()
         for _ in range(100):
@@ -189,7 +189,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
     Store(tmp_path).verify(snapshot)
 
 
-@pytest.mark.parametrize("name", ["tensors.safetensors", "manifest.json"])
+@pytest.mark.parametrize("name", ["tensors.safetensors", "contents.json", "manifest.json"])
 @pytest.mark.parametrize("change", ["empty", "cut", "longer", "missing", "symlink", "pipe", "directory", "pickle"])
 def test_a_broken_newest_is_named_and_the_one_before_is_used(
     tmp_path: Path, name: str, change: str, caplog: pytest.LogCaptureFixture
@@ -240,33 +240,30 @@ def spoil(file: Path, change: str, tmp_path: Path) -> None:
         file.write_bytes(spoiled[change])
 
 
-def forge(path: Path, **changes: object) -> None:
-    """Write a manifest with a right checksum and wrong fields."""
-    text = (path / "manifest.json").read_bytes()
-    body = json.loads(text)["manifest"] | changes
-    data = json.dumps(body).encode()
-    (path / "manifest.json").write_bytes(
-        b'{"crc32": "' + f"{zlib.crc32(data):08x}".encode() + b'", "manifest": ' + data + b"}\n"
-    )
+def forge(path: Path, manifest: dict[str, object], tensors: dict[str, object], **file: object) -> None:
+    """Write a manifest and contents with right checksums and wrong fields."""
+    contents = json.loads((path / "contents.json").read_bytes())
+    if tensors or file:
+        contents["files"]["tensors.safetensors"] |= {"tensors": tensors, **file}
+    data = json.dumps(contents).encode()
+    (path / "contents.json").write_bytes(data)
+    body = json.loads((path / "manifest.json").read_bytes())["manifest"]
+    body["files"]["contents.json"], body["contents_crc32"] = len(data), zlib.crc32(data)
+    (path / "manifest.json").write_bytes(signed(json.dumps(body | manifest).encode()))
 
 
-ENTRY = {"dtype": "F32", "shape": [1], "begin": 0, "end": 4, "crc32": 0}
+def signed(body: bytes) -> bytes:
+    return b'{"crc32": "' + f"{zlib.crc32(body):08x}".encode() + b'", "manifest": ' + body + b"}\n"
+
+
+SIZES = {"contents.json": 1, "tensors.safetensors": 8}
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("manifest", "named"),
     [
         ({"version": 2}, "upgrade"),
         ({"format": "pickle"}, "not a snapshot's manifest"),
-        ({"tensors": {"../../etc/passwd": ENTRY}}, "does not fit its place"),
-        ({"tensors": {"x": {**ENTRY, "begin": -4}}}, "does not fit its place"),
-        ({"tensors": {"x": {**ENTRY, "end": 2**63}}}, "does not fit its place"),
-        ({"tensors": {"x": {**ENTRY, "shape": [-1]}}}, "shape"),
-        ({"tensors": {"x": {**ENTRY, "shape": [2**40, 2**40]}}}, "does not fit its place"),
-        ({"tensors": {"x": {**ENTRY, "dtype": "object"}}}, "unknown dtype"),
-        ({"tensors": []}, "needs an object"),
-        ({"header_nbytes": 2**60}, "does not fit its place"),
-        ({"nbytes": 0}, "end at byte"),
         ({"cause": "os.system"}, "not one of"),
         ({"position": {"step": "1"}}, "Position"),
         ({"surprise": 1}, "surprise"),
@@ -276,15 +273,66 @@ ENTRY = {"dtype": "F32", "shape": [1], "begin": 0, "end": 4, "crc32": 0}
         ({"seconds": -1.0}, "cannot be"),
         ({"sequence": -1}, "cannot be"),
         ({"position": {"step": -1, "epoch": 0, "batch": 0}}, "cannot be"),
-        ({"tensors": {"x": {**ENTRY, "shape": [10**4000]}}}, "shape"),
-        ({"tensors": {"x": {**ENTRY, "crc32": None}}}, "crc32"),
+        ({"files": {**SIZES, "../../etc/passwd": 1}}, "which no snapshot has"),
+        ({"files": {**SIZES, "tensors.safetensors": -1}}, "cannot be"),
+        ({"files": {**SIZES, "tensors.safetensors": 2**63}}, "cannot be"),
+        ({"files": {"contents.json": 1}}, "does not name tensors"),
+        ({"files": SIZES}, "contents.json: its checksum"),
+        ({"files": []}, "needs an object"),
+        ({"contents_crc32": None}, "contents_crc32"),
     ],
 )
-def test_forged_manifests_are_refused(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+def test_forged_manifests_are_refused(tmp_path: Path, manifest: dict[str, object], named: str) -> None:
     snapshot = save(Store(tmp_path), 1)
-    forge(snapshot.path, **changes)
+    forge(snapshot.path, manifest, {})
     with pytest.raises(SnapshotCorrupt, match=named):
         Store(tmp_path).load(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (["F32", [-1], 0], "shape of 'x'"),
+        (["F32", [2**40, 2**40], 0], "end at byte"),
+        (["F32", [10**4000], 0], "shape of 'x'"),
+        (["F32", [10**400], 0], "shape of 'x'"),
+        (["F32", [True], 0], "shape of 'x'"),
+        (["F32", 1, 0], "no shape"),
+        (["object", [1], 0], "unknown dtype"),
+        ([["F32"], [1], 0], "unknown dtype"),
+        (["F32", [1], None], "crc32 of 'x'"),
+        (["F32", [1]], "needs dtype, shape and crc32"),
+        ({"begin": 0}, "needs dtype, shape and crc32"),
+    ],
+)
+def test_forged_tensors_are_refused(tmp_path: Path, row: object, named: str) -> None:
+    snapshot = save(Store(tmp_path), 1)
+    forge(snapshot.path, {}, {"x": row})
+    with pytest.raises(SnapshotCorrupt, match=named):
+        Store(tmp_path).load(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ({"header": 2**60}, "end at byte"),
+        ({"header": -8}, "header is no count"),
+        ({"header_crc32": "0"}, "header_crc32"),
+        ({"begin": 0}, "needs header, header_crc32 and tensors"),
+    ],
+)
+def test_forged_tensor_files_are_refused(tmp_path: Path, file: dict[str, object], named: str) -> None:
+    snapshot = save(Store(tmp_path), 1)
+    forge(snapshot.path, {}, {"x": ["F32", [1], 0]}, **file)
+    with pytest.raises(SnapshotCorrupt, match=named):
+        Store(tmp_path).load(snapshot)
+
+
+def test_a_name_that_climbs_is_only_a_name(tmp_path: Path) -> None:
+    raw_state = State({"../../etc/passwd": raw(np.array(1), "I64")}, {})
+    Store(tmp_path / "d").save(raw_state, position=None, cause=Cause.MANUAL)
+    assert list(Store(tmp_path / "d").load()[1].tensors) == ["../../etc/passwd"]
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
 @pytest.mark.parametrize(
@@ -292,9 +340,8 @@ def test_forged_manifests_are_refused(tmp_path: Path, changes: dict[str, object]
     [b"[" * 100_000, b'{"format": 1, "format": 2}', b'{"format": NaN}', b"1" * 10_000, b"\xff\xfe", b"null"],
 )
 def test_json_that_is_no_manifest_is_refused(body: bytes) -> None:
-    data = b'{"crc32": "' + f"{zlib.crc32(body):08x}".encode() + b'", "manifest": ' + body + b"}\n"
     with pytest.raises(layout.Broken):
-        layout.decode(data)
+        layout.decode(signed(body))
 
 
 @given(st.binary(max_size=300))

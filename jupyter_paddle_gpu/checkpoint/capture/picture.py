@@ -60,7 +60,18 @@ def compose(inventory: Inventory, moment: Moment, needed: set[int]) -> State:
     small = Encoder("boundary.", into)
     structure["rates"] = small.encode(moment.rates, "rates")
     structure["scalers"] = small.encode(moment.scalers, "scalers")
-    return State(into, structure)
+    return State(into, structure, _frozen(inventory))
+
+
+def _frozen(inventory: Inventory) -> frozenset[str]:
+    """Return the names of the parameters that no update moves."""
+    moved = {id(param) for item in inventory.trained for _, _, param in item.params if not param.stop_gradient}
+    return frozenset(
+        f"networks.{number}.{name}"
+        for number, network in enumerate(inventory.networks)
+        for name, param in network.params.items()
+        if id(param) not in moved
+    )
 
 
 def _network(network: Network, number: int, moment: Moment, into: dict[str, RawTensor]) -> dict[str, Any]:
