@@ -56,6 +56,11 @@ class Contents:
     files: Mapping[str, TensorFile]
     structure: Mapping[str, object]
 
+    def optimizers(self) -> list[Mapping[str, object]]:
+        """Return what the structure says of each optimizer."""
+        found = self.structure.get("optimizers")
+        return [part for part in found if isinstance(part, dict) and "kind" in part] if isinstance(found, list) else []
+
 
 def layout(tensors: Mapping[str, RawTensor]) -> tuple[bytes, dict[str, RawTensor]]:
     """Return the header of a tensor file, and the tensors in the order of their bytes: wider elements first, so that

@@ -91,8 +91,9 @@ class Draft:
             manifest = self._manifest(data, self._seconds + time.perf_counter() - begun_s)
             writer.write_manifest(self._path, layout.encode(manifest))
         self._close()
-        self._store.committed(self._path, self._files, self._written / max(1e-6, self._seconds))
-        return describe(self._path, manifest)
+        snapshot = describe(self._path, manifest)
+        self._store.committed(snapshot, self._files, self._written / max(1e-6, self._seconds))
+        return snapshot
 
     def _manifest(self, data: bytes, seconds: float) -> Manifest:
         return Manifest(
@@ -141,4 +142,5 @@ def describe(path: Path, manifest: Manifest) -> Snapshot:
         created_s=manifest.created_s,
         inexact=manifest.inexact,
         session=manifest.session,
+        pinned=os.path.lexists(path / layout.PINNED),
     )

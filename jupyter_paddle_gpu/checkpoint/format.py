@@ -7,6 +7,7 @@ A snapshot is a directory with these files:
                           snapshot of a store, as long as they stay the same
     contents.json         the names, kinds and checksums of all tensors, and what refers to them; see contents.py
     manifest.json         written last: without it the directory is no snapshot
+    pinned                an empty file where somebody wants the snapshot to stay
 
 The manifest is ``{"crc32": "xxxxxxxx", "manifest": BODY}`` on one line; the checksum is that of BODY's bytes. BODY has
 
@@ -39,6 +40,7 @@ MANIFEST = "manifest.json"
 CONTENTS = "contents.json"
 TENSORS = "tensors.safetensors"
 FROZEN = "frozen.safetensors"
+PINNED = "pinned"
 TENSOR_FILES = (TENSORS, FROZEN)
 MAX_MANIFEST_BYTES = 2**20
 

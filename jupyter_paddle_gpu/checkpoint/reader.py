@@ -138,6 +138,16 @@ def has_files(directory: Path, manifest: Manifest) -> bool:
     return all(stat.S_ISREG(found[name].st_mode) and found[name].st_size == manifest.files[name] for name in found)
 
 
+def files_on_disk(directory: Path) -> dict[object, int]:
+    """Return the bytes of each file of a snapshot, by the file's identity on its disk."""
+    found: dict[object, int] = {}
+    for name in (layout.MANIFEST, layout.CONTENTS, *layout.TENSOR_FILES):
+        with contextlib.suppress(OSError):
+            status = (directory / name).lstat()
+            found[status.st_dev, status.st_ino] = status.st_size
+    return found
+
+
 def _read_whole(path: Path, most: int) -> bytes:
     fd = _open_plain(path)
     try:

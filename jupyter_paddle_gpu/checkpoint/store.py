@@ -6,17 +6,19 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint import reader, removal, writer
-from jupyter_paddle_gpu.checkpoint.contents import TensorFile
+from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.draft import Draft, describe
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
+from jupyter_paddle_gpu.checkpoint.retention import Held, superfluous, taken
 from jupyter_paddle_gpu.checkpoint.state import State
+from jupyter_paddle_gpu.checkpoint.where import ENV_QUOTA, KEEP
 from jupyter_paddle_gpu.checkpoint.writer import Progress
 from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
@@ -56,13 +58,14 @@ class Written:
 class Store:
     """Snapshots in ``directory``, which is made at the first save. Several processes may save into one directory.
 
-    ``keep`` is how many of the newest whole ones stay; the newest one that is exact stays in any case. ``rate`` is the
-    measured bytes per second of the last save (None: none yet).
+    ``keep`` is how many of the newest whole ones stay, ``quota_bytes`` what all may take (None: as much as there is);
+    see retention. ``rate`` is the measured bytes per second of the last save (None: none yet).
     """
 
-    def __init__(self, directory: Path, keep: int = 3) -> None:
+    def __init__(self, directory: Path, keep: int = KEEP, quota_bytes: int | None = None) -> None:
         self.directory = directory
         self.keep = keep
+        self.quota_bytes = quota_bytes
         self.rate: float | None = None
         self._latest: dict[str, Written] | None = None  # tensor files of the newest snapshot
 
@@ -79,6 +82,8 @@ class Store:
 
         It becomes a snapshot with ``commit``. Raises as ``save`` does.
         """
+        if over := self.over_quota(state.nbytes):
+            raise StoreUnwritable(*over)
         try:
             writer.make_directory(self.directory)
             path, sequence = self._new_place(described["position"])
@@ -103,17 +108,18 @@ class Store:
                 log.warning("The snapshot %s is left out: %s", path, error)
         return tuple(sorted(found, key=lambda item: -item[1].sequence))
 
-    def load(self, snapshot: Snapshot | Path | None = None) -> tuple[Snapshot, State]:
+    def load(self, snapshot: Snapshot | Path | None = None, progress: Progress | None = None) -> tuple[Snapshot, State]:
         """Return a snapshot with its verified state; without an argument the newest good one, naming the broken in the
-        log. Raises SnapshotNotFound, or SnapshotCorrupt for the one that was asked for."""
+        log. ``progress`` gets the bytes read. Raises SnapshotNotFound, or SnapshotCorrupt for the one that was asked
+        for."""
         if snapshot is not None:
-            return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path)
+            return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path, progress)
         broken: dict[str, None] = {}
         for _ in range(_LOOKS):
             vanished = False
             for candidate in self.list():
                 try:
-                    return self._load_one(candidate.path)
+                    return self._load_one(candidate.path, progress)
                 except SnapshotNotFound:
                     vanished = True
                 except SnapshotCorrupt as error:
@@ -127,29 +133,69 @@ class Store:
             )
         raise SnapshotNotFound(f"There is no snapshot in {self.directory}", "Save one first: %paddle_gpu save.")
 
-    def verify(self, snapshot: Snapshot | Path) -> None:
+    def verify(self, snapshot: Snapshot | Path, progress: Progress | None = None) -> None:
         """Read every byte of a snapshot. Raises SnapshotCorrupt that names file and fault."""
-        self.load(snapshot)
+        self.load(snapshot, progress)
+
+    def find(self, name: str) -> Snapshot:
+        """Return the newest snapshot with this directory name, path or step. Raises SnapshotNotFound with those there
+        are."""
+        snapshots = self.list()
+        for snapshot in snapshots:
+            if name in (snapshot.path.name, str(snapshot.path), str(snapshot.step)):
+                return snapshot
+        there = ", ".join(item.path.name for item in snapshots) or "none"
+        raise SnapshotNotFound(f"There is no snapshot {name!r} in {self.directory}", f"There are: {there}.")
+
+    def contents(self, snapshot: Snapshot) -> Contents:
+        """Return what its files hold, without reading the tensors. Raises SnapshotCorrupt, SnapshotNotFound."""
+        with self._readable(snapshot.path):
+            return reader.read_contents(snapshot.path, reader.read_manifest(snapshot.path))
+
+    def pin(self, snapshot: Snapshot, pinned: bool = True) -> None:
+        """Keep a snapshot until it is deleted, or let retention have it again. May be repeated.
+
+        Raises StoreUnwritable, SnapshotNotFound.
+        """
+        self._check_ours(snapshot)
+        marker = snapshot.path / layout.PINNED
+        try:
+            if pinned:
+                writer.write_file(marker, b"")
+            else:
+                marker.unlink(missing_ok=True)
+            writer.sync_directory(snapshot.path)
+        except FileNotFoundError:
+            raise _missing(snapshot.path) from None
+        except OSError as error:
+            raise self.unwritable(error, 0) from error
 
     def delete(self, snapshot: Snapshot) -> None:
         """Remove a snapshot; it is none from the first step on. May be repeated. Raises StoreUnwritable."""
-        if snapshot.path.parent != self.directory:
-            raise SnapshotNotFound(f"{snapshot.path} is not in {self.directory}", "Choose one of the listed ones.")
+        self._check_ours(snapshot)
         try:
             removal.remove(snapshot.path)
         except OSError as error:
             raise self.unwritable(error, 0) from error
 
-    def _load_one(self, path: Path) -> tuple[Snapshot, State]:
-        missing = SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")
-        try:
+    def _check_ours(self, snapshot: Snapshot) -> None:
+        if snapshot.path.parent != self.directory:
+            raise SnapshotNotFound(f"{snapshot.path} is not in {self.directory}", "Choose one of the listed ones.")
+
+    def _load_one(self, path: Path, progress: Progress | None) -> tuple[Snapshot, State]:
+        with self._readable(path):
             manifest = reader.read_manifest(path)
-            return describe(path, manifest), reader.read_state(path, manifest)
+            return describe(path, manifest), reader.read_state(path, manifest, progress)
+
+    @contextlib.contextmanager
+    def _readable(self, path: Path) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError:
-            raise missing from None
+            raise _missing(path) from None
         except Broken as error:
             if not os.path.lexists(path / layout.MANIFEST):  # another process has removed it meanwhile
-                raise missing from None
+                raise _missing(path) from None
             raise SnapshotCorrupt(f"The snapshot {path} is broken: {error}", "Nothing of it was used.") from None
 
     def _places(self) -> tuple[Path, ...]:
@@ -176,11 +222,12 @@ class Store:
                 claim.rmdir()  # with another step in its name the other process's directory does not collide
             sequence += 1
 
-    def committed(self, path: Path, files: Mapping[str, TensorFile], rate: float) -> None:
+    def committed(self, snapshot: Snapshot, files: Mapping[str, TensorFile], rate: float) -> None:
         """A draft has become a snapshot: learn from it, and tidy."""
         self.rate = rate
-        self._latest = {name: Written(path, file) for name, file in files.items()}
-        self.tidy()
+        if snapshot.cause is not Cause.DRILL:  # it goes again at once, and may not push out another
+            self._latest = {name: Written(snapshot.path, file) for name, file in files.items()}
+            self.tidy()
 
     def latest(self, name: str) -> Written | None:
         """Return a tensor file of the newest snapshot, that new ones may refer to; None: there is none."""
@@ -192,16 +239,37 @@ class Store:
                     self._latest = {name: Written(path, file) for name, file in found.items()}
         return self._latest.get(name)
 
+    def over_quota(self, nbytes: int) -> tuple[str, str] | None:
+        """Return fault and next step where a snapshot of ``nbytes`` cannot stay within the quota; None: it can."""
+        if self.quota_bytes is None:
+            return None
+        pinned = taken([held for held in self.held() if held.pinned])
+        if nbytes + pinned <= self.quota_bytes:
+            return None
+        what = f"A snapshot of {format_size(nbytes)}" + (f" beside {format_size(pinned)} pinned" if pinned else "")
+        return (
+            f"{what} is more than the quota of {format_size(self.quota_bytes)} of {self.directory}.",
+            f"Ask for a larger {ENV_QUOTA}" + (", or unpin a snapshot." if pinned else "."),
+        )
+
+    def held(self) -> tuple[Held, ...]:
+        """Return the snapshots as retention sees them, newest first."""
+        return tuple(
+            Held(
+                path=path,
+                whole=reader.has_files(path, manifest),
+                exact=not manifest.inexact,
+                pinned=os.path.lexists(path / layout.PINNED),
+                files=reader.files_on_disk(path),
+            )
+            for path, manifest in self._manifests()
+        )
+
     def tidy(self) -> None:
         """Remove what is no longer kept, and what dead processes began. A fault here is no fault of the save."""
-        snapshots = self._manifests()
-        whole = [item for item in snapshots if reader.has_files(*item)]
-        exact = [item for item in whole if not item[1].inexact]
-        kept = {path for path, _ in (*snapshots[: self.keep], *whole[: self.keep], *exact[:1])}
         try:
-            for path, _ in snapshots:
-                if path not in kept:
-                    removal.remove(path)
+            for path in superfluous(self.held(), self.keep, self.quota_bytes):
+                removal.remove(path)
             for path in self._places():
                 removal.remove_abandoned(path)
         except OSError as error:
@@ -218,3 +286,7 @@ class Store:
             f"No snapshot could be written to {self.directory}: {error.strerror or error} ({free})",
             "Earlier snapshots are untouched. Make room or choose another directory: JUPYTER_PADDLE_GPU_SNAPSHOTS.",
         )
+
+
+def _missing(path: Path) -> SnapshotNotFound:
+    return SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")

@@ -28,7 +28,7 @@ class Snapshot:
     ``path`` is its directory; ``step`` the number of finished steps (None: no position was known); ``nbytes`` what it
     takes on disk; ``seconds`` how long the save took; ``created_s`` seconds since the Unix epoch; ``inexact`` one line
     for each part that will not come back exactly (empty: bit for bit); ``session`` the kernel session that
-    made it (empty: none).
+    made it (empty: none); ``pinned``: it stays until somebody removes it.
     """
 
     path: Path
@@ -39,6 +39,7 @@ class Snapshot:
     created_s: float
     inexact: tuple[str, ...] = ()
     session: str = ""
+    pinned: bool = False
 
 
 class SaveOutcome(str, Enum):

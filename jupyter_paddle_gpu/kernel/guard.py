@@ -59,7 +59,7 @@ def restore(snapshot: Snapshot | Path | str | None = None) -> Snapshot:
     """
     protection = runtime().protection
     if isinstance(snapshot, str) and not Path(snapshot).is_dir():
-        snapshot = protection.find(snapshot)
+        snapshot = protection.store.find(snapshot)
     used, report = protection.restore(Path(snapshot) if isinstance(snapshot, str) else snapshot)
     if what := left_open(report):
         say(what)

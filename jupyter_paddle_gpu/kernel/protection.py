@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_paddle_gpu.checkpoint.progress import progress
 from jupyter_paddle_gpu.checkpoint.training import Frozen, RestoreReport, Training
+from jupyter_paddle_gpu.checkpoint.where import limits
 from jupyter_paddle_gpu.core.budget import Estimate, estimate, patience_s
-from jupyter_paddle_gpu.core.errors import PaddleGpuError, SnapshotError, SnapshotNotFound
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, SnapshotError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served, Snapshot
 from jupyter_paddle_gpu.kernel.comeback import Mark, leave_mark, read_mark, remove_mark
-from jupyter_paddle_gpu.kernel.progress import Progress
 from jupyter_paddle_gpu.kernel.shadow import without_users_directory
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Protection:
             with without_users_directory():
                 from jupyter_paddle_gpu.checkpoint.store import Store
 
-            self._store = Store(self.directory)
+            allowed = limits()
+            self._store = Store(self.directory, allowed.keep, allowed.quota_bytes)
         return self._store
 
     # Going on
@@ -93,7 +95,9 @@ class Protection:
 
         Raises SnapshotNotFound, SnapshotCorrupt, SnapshotMismatch; nothing is half-loaded.
         """
-        used, state = self.store.load(snapshot)
+        total = next((item.nbytes for item in self.store.list() if snapshot in (None, item, item.path)), 0)
+        with progress("read", total) as tell:
+            used, state = self.store.load(snapshot, tell)
         report = self.training.restore(state)
         self._settled = True
         self._saved_updates = self.training.updates
@@ -151,23 +155,18 @@ class Protection:
             yield frozen, snapshot
 
     def _write(self, frozen: Frozen, cause: Cause) -> Draft:
-        return self.store.write(
-            frozen.state,
-            position=frozen.position,
-            cause=cause,
-            inexact=frozen.inexact,
-            session=self.session or "",
-            progress=self._progress(),
-        )
+        with progress("saved", frozen.state.nbytes) as tell:
+            return self.store.write(
+                frozen.state,
+                position=frozen.position,
+                cause=cause,
+                inexact=frozen.inexact,
+                session=self.session or "",
+                progress=tell,
+            )
 
     def _saved(self, updates: int) -> None:
         self._saved_updates, self.saved_s = updates, time.monotonic()
-
-    def _progress(self) -> Callable[[int], None] | None:
-        """Return what tells the user how far a long save is; None where it will be short, or nobody may be told."""
-        if threading.current_thread() is not threading.main_thread():
-            return None
-        return Progress(self.training.nbytes()).show
 
     @contextmanager
     def _one_at_a_time(self, patience: float) -> Iterator[None]:
@@ -223,15 +222,6 @@ class Protection:
         except PaddleGpuError as error:
             return error.fault
         return f"{name_of(snapshot)} is the newest snapshot" if snapshot else "there is no snapshot"
-
-    def find(self, name: str) -> Snapshot:
-        """Return the snapshot with this directory name or step. Raises SnapshotNotFound with those there are."""
-        snapshots = self.store.list()
-        for snapshot in snapshots:
-            if name in (snapshot.path.name, str(snapshot.path), str(snapshot.step)):
-                return snapshot
-        there = ", ".join(item.path.name for item in snapshots) or "none"
-        raise SnapshotNotFound(f"There is no snapshot {name!r} in {self.directory}", f"There are: {there}.")
 
 
 def name_of(snapshot: Snapshot) -> str:

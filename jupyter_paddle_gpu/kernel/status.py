@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_paddle_gpu.checkpoint import where
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ class GuardStatus:
     """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``grace_s`` the time
     that a notice leaves, ``every_s`` the time between two snapshots that the training makes by itself (None: it makes
     none) and ``periodic_fault`` why the last of those failed; ``due`` is the snapshot that the next ``guard.steps``
-    restores."""
+    restores; ``limits`` says what is wrong with quota and number of snapshots."""
 
     directory: Path
     protecting: bool
@@ -33,11 +34,13 @@ class GuardStatus:
     periodic_fault: str
     newest: Snapshot | None
     due: Snapshot | None
+    limits: tuple[str, ...] = ()
 
 
 def look(runtime: Runtime) -> GuardStatus:
     """Return the present state; touches neither the training nor the disk beyond the list of snapshots."""
     protection, training = runtime.protection, runtime.training
+    over = protection.store.over_quota(training.nbytes())
     return GuardStatus(
         directory=protection.directory,
         protecting=runtime.protecting,
@@ -53,4 +56,5 @@ def look(runtime: Runtime) -> GuardStatus:
         periodic_fault=str(runtime.periodic.fault or ""),
         newest=next(iter(protection.store.list()), None),
         due=protection.due(),
+        limits=(*where.limits().faults, *([" ".join(over)] if over else [])),
     )

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_paddle_gpu.checkpoint.where import slug
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION
-from jupyter_paddle_gpu.kernel.identity import Identity, slug
+from jupyter_paddle_gpu.kernel.identity import Identity
 
 
 @pytest.fixture(autouse=True)

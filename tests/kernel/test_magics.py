@@ -118,6 +118,33 @@ def test_kept_values_are_saved_listed_and_restored(tmp_path: Path) -> None:
     assert "FAILED" not in output
 
 
+def test_snapshots_are_looked_after(tmp_path: Path) -> None:
+    output = shell(
+        tmp_path,
+        "best = [1.5]",
+        "%paddle_gpu keep best",
+        "%paddle_gpu save",
+        "%paddle_gpu snapshots pin",
+        "%paddle_gpu snapshots show",
+        "%paddle_gpu snapshots verify",
+        "%paddle_gpu snapshots delete 000001-state",
+        "%paddle_gpu snapshots export",
+        "%paddle_gpu snapshots unpin",
+        "%paddle_gpu snapshots delete 000001-state",
+        "%paddle_gpu snapshots",
+        "%paddle_gpu snapshots destroy",
+    )
+    assert "Pinned: 000001-state stays" in output
+    assert "kept" in output
+    assert "whole; " in output
+    assert "000001-state is pinned. Unpin it first" in output
+    assert "The snapshot holds no network" in output
+    assert "Deleted: 000001-state; left: none" in output
+    assert "None yet; %paddle_gpu save makes one" in output
+    assert "invalid choice: 'destroy'" in output
+    assert output.count("FAILED UsageError") == 3
+
+
 def test_what_is_kept_can_be_dropped_also_when_its_variable_is_gone(tmp_path: Path) -> None:
     output = shell(
         tmp_path,
@@ -169,6 +196,8 @@ def test_completion_knows_what_may_stand_at_the_cursor(tmp_path: Path) -> None:
         "%paddle_gpu keep history ": ["best"],
         "%paddle_gpu keep --drop ": ["history"],
         "%paddle_gpu restore 0": ["000001-state"],
+        "%paddle_gpu snapshots un": ["unpin"],
+        "%paddle_gpu snapshots pin 0": ["000001-state"],
     }
     lines = [f"complete({line!r})" for line in expected]
     output = shell(

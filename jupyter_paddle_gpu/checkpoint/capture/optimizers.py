@@ -21,23 +21,29 @@ LBFGS = paddle.optimizer.LBFGS
 def heavy(item: Trained, number: int, into: dict[str, RawTensor]) -> dict[str, Any]:
     """Put the state that only an update moves into ``into``, as live memory, and return its structure.
 
-    ``slots`` lists (accumulator, index of the parameter, of the master weight); ``masters`` the indices of those.
+    ``slots`` lists (accumulator, index of the parameter, of the master weight); ``masters`` the indices of those;
+    ``variables`` are the names that Paddle gave to parameters and slots in this process, for an export.
     """
     optimizer, prefix = item.optimizer, f"optimizers.{number}."
     indices = {param.name: i for i, (_, _, param) in enumerate(item.params)}
     masters = getattr(optimizer, "_master_weights", {})
     of_master = {weight.name: indices[name] for name, weight in masters.items() if name in indices}
-    slots = []
+    slots, variables = [], []
     for slot, group in optimizer._accumulators.items():
         for name, value in group.items():
             index, master = (of_master[name], True) if name in of_master else (indices.get(name, -1), False)
             if index >= 0:
                 slots.append([_plain_slot(optimizer, slot), index, master])
+                variables.append(value.name)
                 into[prefix + slot_name(item.params, _plain_slot(optimizer, slot), index)] = tensors.live(value)
     for name, weight in masters.items():
         if name in indices:
             into[prefix + slot_name(item.params, "master", indices[name])] = tensors.live(weight)
-    structure: dict[str, Any] = {"slots": slots, "masters": sorted(of_master.values())}
+    structure: dict[str, Any] = {
+        "slots": slots,
+        "masters": sorted(of_master.values()),
+        "variables": {"params": list(indices), "slots": variables},
+    }
     if isinstance(optimizer, LBFGS):
         structure["state"] = Encoder(prefix, into, live=True).encode(dict(optimizer.state), "state")
     return structure

@@ -82,10 +82,15 @@ def _network(network: Network, number: int, moment: Moment, into: dict[str, RawT
     parts = list(network.layer.named_sublayers(include_self=True))
     return {
         "kind": network.kind,
+        "unsaved": [_below(name, key) for name, part in parts for key in part._non_persistable_buffer_names_set],
         "evaluating": [name for name, part in parts if not part.training],
         "frozen": [name for name, param in network.layer.named_parameters() if param.stop_gradient],
         "graded": [name for name, param in network.layer.named_parameters() if _graded(param)],
     }
+
+
+def _below(part: str, key: str) -> str:
+    return f"{part}.{key}" if part else key
 
 
 def _graded(param: Any) -> bool:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jupyter_paddle_gpu.kernel.display import Shown
+from jupyter_paddle_gpu.core.display import Shown
 
 Namespace = Mapping[str, object]  # the user's variables
 

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from jupyter_paddle_gpu.core.display import Facts, Shown, Table
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder
 from jupyter_paddle_gpu.core.units import format_duration, format_size
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, too_short
-from jupyter_paddle_gpu.kernel.display import Facts, Shown, Table
 from jupyter_paddle_gpu.kernel.move import move_notebook
 from jupyter_paddle_gpu.kernel.runtime import runtime
 from jupyter_paddle_gpu.kernel.status import look
@@ -56,6 +56,7 @@ def status(args: argparse.Namespace, variables: Namespace) -> Shown:
         rows.append(("to restore", f"{guard.due.path.name}; guard.steps or %paddle_gpu restore takes it"))
     warnings += too_short(guard, grace_s)
     warnings += [f"The last snapshot by itself failed: {guard.periodic_fault}"] if guard.periodic_fault else []
+    warnings += guard.limits
     warnings += [f"would not come back exactly: {text}" for text in runtime().training.inexact()]
     return Facts("Paddle GPU", rows, warnings)
 

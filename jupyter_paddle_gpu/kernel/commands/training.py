@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from jupyter_paddle_gpu.checkpoint import managing
+from jupyter_paddle_gpu.checkpoint.words import age, what
+from jupyter_paddle_gpu.core.display import Facts, Shown
 from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.units import format_duration, format_size
 from jupyter_paddle_gpu.kernel import guard
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
-from jupyter_paddle_gpu.kernel.commands.words import age, what
-from jupyter_paddle_gpu.kernel.display import Facts, Shown, Table
 from jupyter_paddle_gpu.kernel.parser import nearest
 from jupyter_paddle_gpu.kernel.runtime import runtime
 
@@ -31,20 +32,19 @@ def restore(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 
 def snapshots(args: argparse.Namespace, variables: Namespace) -> Shown:
-    rows = [
-        (
-            snapshot.path.name,
-            what(snapshot),
-            format_size(snapshot.nbytes),
-            f"{age(snapshot)} ago",
-            snapshot.cause.value,
-            "exact" if not snapshot.inexact else "; ".join(snapshot.inexact),
-        )
-        for snapshot in guard.snapshots()
-    ]
-    directory = runtime().protection.directory
-    header = ("name", "position", "size", "age", "cause", "comes back")
-    return Table(f"Snapshots in {directory}", header, rows, "None yet; %paddle_gpu save makes one.")
+    return managing.act(runtime().protection.store, args.action, args.snapshot, args.to)
+
+
+def _add_snapshots_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=managing.ACTIONS, help="what to do (default: list)"
+    )
+    parser.add_argument("snapshot", nargs="?", help="a snapshot's name or step (default: the newest; verify: all)")
+    parser.add_argument("--to", metavar="PATH", help="export: where to, without the endings .pdparams and .pdopt")
+
+
+def _snapshots_words(given: Sequence[str], variables: Namespace) -> list[str]:
+    return list(managing.ACTIONS) if not given else _snapshot_names(given[1:], variables)
 
 
 def keep(args: argparse.Namespace, variables: Namespace) -> Shown:
@@ -109,7 +109,13 @@ def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
 COMMANDS = (
     Command("save", "save the training now", save),
     Command("restore", "restore the newest good snapshot", restore, _add_restore_arguments, _snapshot_names),
-    Command("snapshots", "list this notebook's snapshots", snapshots),
+    Command(
+        "snapshots",
+        "list this notebook's snapshots; show, verify, pin, unpin, delete, export one",
+        snapshots,
+        _add_snapshots_arguments,
+        _snapshots_words,
+    ),
     Command(
         "keep",
         "name variables that belong to the training",

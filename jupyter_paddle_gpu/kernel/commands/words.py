@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 
+from jupyter_paddle_gpu.checkpoint.words import age, what
 from jupyter_paddle_gpu.core.request import MAX_GRACE_S
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.core.units import format_duration, format_size
@@ -37,11 +37,3 @@ def too_short(guard: GuardStatus, grace_s: float) -> list[str]:
 def last_snapshot(snapshot: Snapshot | None) -> str:
     """Return step, age and cause of a snapshot."""
     return "none yet" if snapshot is None else f"{what(snapshot)}, {age(snapshot)} ago, {snapshot.cause.value}"
-
-
-def what(snapshot: Snapshot) -> str:
-    return "no position" if snapshot.step is None else f"step {snapshot.step}"
-
-
-def age(snapshot: Snapshot) -> str:
-    return format_duration(max(0.0, time.time() - snapshot.created_s))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jupyter_paddle_gpu.core.display import Facts, Table, columns
 from jupyter_paddle_gpu.kernel.commands.words import too_short
-from jupyter_paddle_gpu.kernel.display import Facts, Table, columns
 from jupyter_paddle_gpu.kernel.status import GuardStatus
 
 
