@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import eviction, loading, messages, protection
+from tests.benchmarks import eviction, loading, messages, protection, snapshots
 from tests.benchmarks.table import as_json, as_table
 
 BENCHMARKS = {
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "eviction": eviction.measure,
     "messages": messages.measure,
     "loading": loading.measure,
+    "snapshots": snapshots.measure,
 }
 
 
