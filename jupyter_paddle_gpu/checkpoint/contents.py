@@ -64,8 +64,8 @@ class Contents:
 
 def layout(tensors: Mapping[str, RawTensor]) -> tuple[bytes, dict[str, RawTensor]]:
     """Return the header of a tensor file, and the tensors in the order of their bytes: wider elements first, so that
-    all are aligned, as safetensors does it. Raises ValueError for a tensor whose bytes are not those of its dtype and
-    shape."""
+    all are aligned, as safetensors does it. What it has no name for, complex128, stands there as pairs of F64. Raises
+    ValueError for a tensor whose bytes are not those of its dtype and shape."""
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPE_BYTES or name == "__metadata__":
             raise ValueError(f"tensor {name!r} of {tensor.dtype} has no place in a safetensors file")
@@ -77,7 +77,8 @@ def layout(tensors: Mapping[str, RawTensor]) -> tuple[bytes, dict[str, RawTensor
     for name in names:
         tensor = tensors[name]
         begin, end = end, end + tensor.nbytes
-        header[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": (begin, end)}
+        dtype, shape = ("F64", (*tensor.shape, 2)) if tensor.dtype == "C128" else (tensor.dtype, tensor.shape)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (begin, end)}
     text = to_json(header)
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text, {name: tensors[name] for name in names}

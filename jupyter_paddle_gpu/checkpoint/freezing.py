@@ -100,18 +100,22 @@ class Freezer:
 
     def nbytes(self) -> int:
         """Return the bytes of what the updates move."""
-        paddle, loop = randoms.paddle_side(), self.loop
-        if paddle is None:
-            return 0
-        inventory = loop.inventory if loop is not None else None
-        return int(paddle.picture.nbytes(inventory if inventory is not None else paddle.inventory.look()))
+        paddle = randoms.paddle_side()
+        return 0 if paddle is None else int(paddle.picture.nbytes(self._look()))
+
+    def _look(self) -> Any:
+        """Return what is being trained, as the loop that runs sees it."""
+        inventory = self.loop.inventory if self.loop is not None else None
+        return randoms.paddle_side().inventory.look() if inventory is None else inventory
 
     def inexact(self) -> tuple[str, ...]:
         """Return what is known not to be exact now."""
         loop = self.loop
         if loop is not None:
-            return (*loop.cursor.inexact(), *((NESTED,) if loop.nested else ()))
-        return () if self._at_end() or not self.gate.updates else (NO_POSITION,)
+            return (*loop.cursor.inexact(), *((NESTED,) if loop.nested else ()), *_own_state(loop.inventory))
+        if not self.gate.updates:
+            return ()
+        return (*(() if self._at_end() else (NO_POSITION,)), *_own_state(self._look()))
 
     def _at_end(self) -> tuple[Loop, Position] | None:
         """Return the last loop and where it ended, if nothing has moved since."""
@@ -202,7 +206,8 @@ class Freezer:
             last = max((item.last for item in inventory.trained), default=0)
             needed = {number for number, item in enumerate(inventory.trained) if item.last == last and item.in_network}
         boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), inventory, moment)
-        return _Taken(boundary, needed, ended[1] if ended else None, None, self.inexact())
+        inexact = () if ended or not self.gate.updates else (NO_POSITION,)
+        return _Taken(boundary, needed, ended[1] if ended else None, None, inexact)
 
     def _compose(self, taken: _Taken) -> Frozen:
         boundary, kept = taken.boundary, taken.boundary.kept
@@ -216,7 +221,7 @@ class Freezer:
             structure.update(part.structure)
             frozen = part.frozen
         structure["loop"] = Encoder("", tensors).encode(self._loop_structure(taken), "loop")
-        inexact = (*taken.inexact, *kept.left_out)
+        inexact = (*taken.inexact, *_own_state(boundary.inventory), *kept.left_out)
         return Frozen(State(tensors, structure, frozen), taken.position, inexact, taken.cut_off)
 
     def _loop_structure(self, taken: _Taken) -> dict[str, Any]:
@@ -232,6 +237,13 @@ class Freezer:
             "epoch": epoch,
             "loader": boundary.loader,
         }
+
+
+def _own_state(inventory: Any) -> tuple[str, ...]:
+    """Say what optimizers of the user's own keep where no snapshot looks."""
+    if inventory is None:
+        return ()
+    return tuple(text for item in inventory.trained for text in randoms.paddle_side().optimizers.inexact(item))
 
 
 def _plain(keys: Iterable[LoopKey]) -> list[list[object]]:

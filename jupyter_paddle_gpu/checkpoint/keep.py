@@ -15,18 +15,16 @@ from jupyter_paddle_gpu.core.errors import NotKept
 DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "int32": "I32",
     "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64", "float64": "F64", "complex64": "C64",
+    "complex128": "C128",
 }  # fmt: skip
 _NUMPY = {name: np.dtype(kind) for kind, name in DTYPES.items()}
-_NUMPY["BF16"] = np.dtype("uint16")
+_NUMPY |= {"BF16": np.dtype("uint16"), "F8_E4M3": np.dtype("uint8"), "F8_E5M2": np.dtype("uint8")}
 _DEPTH = 64
 _KINDS = "numbers, strings, lists, dicts, arrays and tensors"
 
 
 def raw_array(array: np.ndarray[Any, Any]) -> RawTensor:
     """Return an array as a tensor that shares its memory where it can. Raises NotKept for objects, texts and dates."""
-    if array.dtype == np.complex128:
-        whole = np.ascontiguousarray(array).reshape(array.shape)
-        return raw_array(whole.view(np.float64).reshape(*array.shape, 2))
     name = DTYPES.get(array.dtype.newbyteorder("=").name)
     if name is None:
         raise NotKept(f"an array of {array.dtype} holds no numbers", "Keep an array of numbers.")
@@ -35,7 +33,7 @@ def raw_array(array: np.ndarray[Any, Any]) -> RawTensor:
 
 
 def array_of(tensor: RawTensor) -> np.ndarray[Any, Any]:
-    """Return a tensor as an array over the same bytes, not to be written to; bfloat16 comes as uint16."""
+    """Return a tensor as an array over the same bytes, not to be written to; what NumPy has no type for as numbers."""
     dtype = _NUMPY[tensor.dtype]
     if not tensor.nbytes:
         return np.zeros(tensor.shape, dtype)
@@ -104,9 +102,9 @@ class Encoder:
         if isinstance(value, complex) and type(value) is complex:
             return {"$complex": [repr(value.real), repr(value.imag)]}
         if isinstance(value, np.generic):
-            return {**self._put(self._raw(np.asarray(value), where), where, "$number"), "dtype": value.dtype.name}
+            return self._put(self._raw(np.asarray(value), where), where, "$number")
         if type(value) is np.ndarray:
-            return {**self._put(self._raw(value, where), where, "$array"), "dtype": value.dtype.name}
+            return self._put(self._raw(value, where), where, "$array")
         if (raw := raw_tensor(value, self._live)) is not None:
             return self._put(raw, where, "$tensor")
         raise NotKept(
@@ -176,12 +174,7 @@ class Decoder:
             from jupyter_paddle_gpu.checkpoint.capture import tensors
 
             return tensors.build(self._tensors[item])
-        return self._decode_array(mark, item, str(data["dtype"]))
-
-    def _decode_array(self, mark: str, name: str, dtype: str) -> Any:
-        array = array_of(self._tensors[name]).copy()
-        if dtype == "complex128":
-            array = array.view(np.complex128).reshape(array.shape[:-1])
+        array = array_of(self._tensors[item]).copy()
         return array[()] if mark == "$number" else array
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# safetensors' names of the element types, and their bytes
+# safetensors' names of the element types, and their bytes; C128 is ours, see contents.layout
 DTYPE_BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4,
-    "I64": 8, "U64": 8, "F64": 8, "C64": 8,
+    "I64": 8, "U64": 8, "F64": 8, "C64": 8, "C128": 16, "F8_E4M3": 1, "F8_E5M2": 1,
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ The processes are forked from one that has imported paddle and done nothing with
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import multiprocessing
 import random
 import threading
@@ -18,11 +19,18 @@ from typing import Any
 
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 
-KINDS = (
-    "sgd", "momentum", "adam", "adamw", "lamb", "groups", "lbfgs", "amp_o1", "amp_o2", "accumulate", "gan", "twins",
-    "plateau", "tied", "late_part", "average", "static", "parallel", "two_loops", "folds", "own_sampler",
-    "distributed_sampler", "workers", "stream", "lists", "fit", "fit_accumulated",
-)  # fmt: skip  # the functions of kinds.py
+_MODULES = {  # the modules of kinds/, and the functions of each
+    "optimizers": (
+        "sgd", "momentum", "adam", "adamw", "lamb", "groups", "lbfgs", "adagrad", "adadelta", "adamax", "rmsprop",
+        "since_3", "look_ahead", "averaged", "gan", "twins",
+    ),
+    "precision": ("amp_o1", "amp_o2"),
+    "schedulers": ("decays", "steps", "cycles", "plateau"),
+    "networks": ("tied", "late_part", "average", "static", "parallel"),
+    "data": ("own_sampler", "distributed_sampler", "workers", "stream", "shards", "lists"),
+    "loops": ("accumulate", "in_a_class", "recomputed", "two_loops", "folds", "fit", "fit_accumulated"),
+}  # fmt: skip
+KINDS = tuple(f"{module}.{name}" for module, names in _MODULES.items() for name in names)
 _PATIENCE_S = 5.0
 _LIMIT_S = 120.0
 
@@ -54,40 +62,45 @@ class Job:
 
 @dataclass
 class Result:
-    """``history`` of all losses at the end; ``snapshots`` taken; ``error`` is a traceback."""
+    """``history`` of all losses at the end; ``snapshots`` taken."""
 
     history: list[Any] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    error: str = ""
 
 
 def run(job: Job) -> Result:
     """Run a job in a fresh process. Raises AssertionError with its traceback when it fails."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.checkpoint.kinds"])
-    here, there = context.Pipe()
-    process = context.Process(target=_main, args=(job, there))
-    process.start()
-    there.close()
-    try:
-        assert here.poll(_LIMIT_S), f"{job} has not ended after {_LIMIT_S} s"
-        result = here.recv()
-    finally:
-        process.kill()
-        process.join()
+    result = call("tests.checkpoint.harness", "play", job)
     assert isinstance(result, Result)
-    assert not result.error, result.error
     return result
 
 
-def _main(job: Job, pipe: Any) -> None:
-    result = Result()
+def call(module: str, function: str, *arguments: Any) -> Any:
+    """Return what a function returns in a fresh process with Paddle. Raises AssertionError with its traceback."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([f"tests.checkpoint.kinds.{name}" for name in _MODULES])
+    here, there = context.Pipe()
+    process = context.Process(target=_main, args=(there, module, function, arguments))
+    process.start()
+    there.close()
+    try:
+        assert here.poll(_LIMIT_S), f"{function}{arguments} has not ended after {_LIMIT_S} s"
+        result, error = here.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert not error, error
+    return result
+
+
+def _main(pipe: Any, module: str, function: str, arguments: tuple[Any, ...]) -> None:
+    result, error = None, ""
     faulthandler.dump_traceback_later(_LIMIT_S - 10)  # says where a training hangs
     try:
-        _train(job, result)
+        result = getattr(importlib.import_module(module), function)(*arguments)
     except BaseException:  # noqa: BLE001  # told to the test
-        result.error = traceback.format_exc()
-    pipe.send(result)
+        error = traceback.format_exc()
+    pipe.send((result, error))
 
 
 class Guard:
@@ -123,12 +136,14 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
 
 
-def _train(job: Job, result: Result) -> None:
+def play(job: Job) -> Result:
+    """Train as the job says, in this process."""
     from jupyter_paddle_gpu.checkpoint.store import Store
     from jupyter_paddle_gpu.checkpoint.training import Training
-    from tests.checkpoint import kinds
 
-    train = getattr(kinds, job.kind)
+    module, name = job.kind.split(".")
+    result = Result()
+    train = getattr(importlib.import_module(f"tests.checkpoint.kinds.{module}"), name)
     training = Training()
     training.install()
     store = Store(job.directory, keep=10_000)
@@ -142,9 +157,10 @@ def _train(job: Job, result: Result) -> None:
         guard.pending = store.load(job.resume)[1]
     if not job.every_s:
         run_cell(train, guard, job.pace, result.history)
-        return
+        return result
     with photographer(training, store, job, result):
         run_cell(train, guard, job.pace, result.history)
+    return result
 
 
 def run_cell(train: Any, *arguments: Any) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature, unwrap
 from typing import Any
 
+import numpy as np
 import paddle
 from paddle.base.layer_helper import LayerHelper
 from paddle.optimizer.lr import LRScheduler
 
 from jupyter_paddle_gpu.checkpoint.capture import tensors
 from jupyter_paddle_gpu.checkpoint.capture.inventory import Trained
-from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder
+from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, raw_tensor, settle
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
 
 LBFGS = paddle.optimizer.LBFGS
+Optimizer = paddle.optimizer.Optimizer
+# every name that Paddle's base class uses: what else an optimizer holds is its own
+_COMMON = {name for method in vars(Optimizer).values() if callable(method) for name in unwrap(method).__code__.co_names}
 
 
 def heavy(item: Trained, number: int, into: dict[str, RawTensor]) -> dict[str, Any]:
@@ -46,7 +51,43 @@ def heavy(item: Trained, number: int, into: dict[str, RawTensor]) -> dict[str, A
     }
     if isinstance(optimizer, LBFGS):
         structure["state"] = Encoder(prefix, into, live=True).encode(dict(optimizer.state), "state")
+    if own := {name: value for name, value in _own(optimizer).items() if _is_number(value)}:
+        structure["own"] = Encoder(prefix, into, live=True).encode(own, "own")
     return structure
+
+
+def _own(optimizer: Any) -> dict[str, Any]:
+    """Return what an optimizer of somebody else's keeps beside its accumulators: counters, tensors of its own.
+
+    What its constructor is given is not state, and Paddle's own ones keep nothing else.
+    """
+    kind = type(optimizer)
+    if kind.__module__.startswith("paddle.optimizer."):
+        return {}
+    given = {name.strip("_") for cls in kind.__mro__ if "__init__" in vars(cls) for name in signature(cls).parameters}
+    return {
+        name: value
+        for name, value in vars(optimizer).items()
+        if name not in _COMMON and name.strip("_") not in given and not name.startswith("_paddle_gpu")
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) or isinstance(value, np.ndarray) or raw_tensor(value, live=True) is not None
+
+
+def inexact(item: Trained) -> list[str]:
+    """Return a sentence for each attribute of an optimizer whose tensors no snapshot holds."""
+    return [
+        f"{type(item.optimizer).__name__} keeps tensors in its attribute {name}, which a snapshot does not hold: "
+        "let _add_accumulator make them, or keep them with guard.keep"
+        for name, value in _own(item.optimizer).items()
+        if isinstance(value, (dict, list, tuple)) and any(_is_number(part) for part in _parts(value))
+    ]
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def slot_name(params: Sequence[Sequence[Any]], slot: str, index: int) -> str:
@@ -130,6 +171,8 @@ def restore(item: Trained, number: int, structure: Mapping[str, Any], saved: Map
     _forget(item, kept)
     if isinstance(optimizer, LBFGS):
         optimizer.state = defaultdict(dict, Decoder(saved).decode(structure["state"]))
+    for name, value in Decoder(saved).decode(structure.get("own", {})).items():
+        setattr(optimizer, name, settle(getattr(optimizer, name, None), value))
 
 
 def _make_accumulators(item: Trained, indices: list[int]) -> None:

@@ -10,14 +10,18 @@ import paddle
 
 from jupyter_paddle_gpu.checkpoint.keep import DTYPES, array_of, raw_array
 from jupyter_paddle_gpu.checkpoint.state import DTYPE_BYTES, RawTensor
+from jupyter_paddle_gpu.core.errors import SnapshotError
 
-_NAMES = {**DTYPES, "bfloat16": "BF16"}
+_NAMES = {**DTYPES, "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 _PADDLE = {name: kind for kind, name in _NAMES.items()}
 
 
 def dtype_name(tensor: Any) -> str:
-    """Return safetensors' name of a tensor's element type (complex128 and others without one: KeyError)."""
-    return _NAMES[str(tensor.dtype).rpartition(".")[2]]
+    """Return the name of a tensor's element type in a snapshot. Raises SnapshotError for one that has none."""
+    name = str(tensor.dtype).rpartition(".")[2]
+    if name not in _NAMES:
+        raise SnapshotError(f"A tensor of {name} has no place in a snapshot", f"There are {', '.join(_NAMES)}.")
+    return _NAMES[name]
 
 
 def live(tensor: Any) -> RawTensor:
