@@ -17,8 +17,10 @@ from jupyter_paddle_gpu.server.handlers import routes
 from jupyter_paddle_gpu.server.manager import Manager
 from jupyter_paddle_gpu.server.move import Mover
 from jupyter_paddle_gpu.server.notebooks import NotebookMemory, bring_back
+from jupyter_paddle_gpu.server.provisioner import FIRST_START_S
 
 ADOPTION_S = 10.0  # the server answers nobody before its kernels are back, but not for longer
+LAST_STARTS_S = FIRST_START_S + 2.0  # how long a server that ends waits for kernels that are just starting
 
 
 class PaddleGpuApp(ExtensionApp):
@@ -66,6 +68,20 @@ class PaddleGpuApp(ExtensionApp):
         else:
             # Before the first request: a notebook that asks for its kernel now must find it, or gives it up.
             loop.run_until_complete(asyncio.wait({loop.create_task(work)}, timeout=ADOPTION_S))
+
+    async def stop_extension(self) -> None:
+        """Let the kernels that are being started start, so that Jupyter shuts them down with the others.
+
+        Its shutdown fails at one that is still starting, or whose start has failed, and the server then never ends;
+        where it has no other kernels it leaves the new one behind.
+        """
+        await self.settings["paddle_gpu_mover"].close(LAST_STARTS_S)
+        server: Any = self.serverapp
+        starting: dict[str, asyncio.Task[None]] = getattr(server.kernel_manager, "_pending_kernels", {})
+        if starting:
+            await asyncio.wait(starting.values(), timeout=LAST_STARTS_S)
+        for kernel in [kernel for kernel in starting if kernel not in server.kernel_manager]:
+            del starting[kernel]
 
     def initialize_handlers(self) -> None:
         """See ExtensionApp."""

@@ -25,6 +25,7 @@ class Mover:
     def __init__(self, session_manager: Any, kernel_manager: Any, manager: Manager, log: logging.Logger) -> None:
         self._sessions, self._kernels, self._manager, self._log = session_manager, kernel_manager, manager, log
         self._moves: dict[str, asyncio.Task[None]] = {}
+        self._closing = False
 
     async def begin(self, kernel: str, config: Mapping[str, object]) -> str:
         """Begin to move the notebook of ``kernel`` to one with this request (fields of GpuRequest.from_config), and say
@@ -44,6 +45,12 @@ class Mover:
             task.add_done_callback(lambda _: self._moves.pop(kernel, None))
         return "the notebook gets the kernel “Paddle GPU”; variables of this kernel do not come along"
 
+    async def close(self, patience_s: float) -> None:
+        """Begin no move any more, and wait for those that have begun to start a kernel."""
+        self._closing = True
+        if self._moves:
+            await asyncio.wait(self._moves.values(), timeout=patience_s)
+
     def _need_kernelspec(self) -> None:
         if KERNEL_NAME not in self._kernels.kernel_spec_manager.find_kernel_specs():
             raise PlacementError(
@@ -55,6 +62,8 @@ class Mover:
         log = self._log
         try:
             await self._until_idle(old)
+            if self._closing:
+                return
             new = await self._sessions.start_kernel_for_session(
                 session["id"], session["path"], session["name"], session["type"], KERNEL_NAME
             )
@@ -70,4 +79,4 @@ class Mover:
             await asyncio.sleep(LOOK_S)
 
     def _is_busy(self, kernel: str) -> bool:
-        return bool(self._kernels.kernel_model(kernel)["execution_state"] == "busy")
+        return not self._closing and bool(self._kernels.kernel_model(kernel)["execution_state"] == "busy")

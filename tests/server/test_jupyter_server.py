@@ -6,6 +6,9 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +215,33 @@ def test_a_kernel_that_dies_at_start_is_explained(machine: Machine, serve: Calla
     assert "ImportError: no module torn" in server.log
     assert server.ask("GET", "paddle-gpu/sessions") == []
     eventually(lambda: not machine.holders())
+
+
+def test_a_server_ends_also_after_a_kernel_that_could_not_be_started(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    machine.add_kernelspec("greedy", {"gpus": 9})
+    server = serve()
+    body = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "greedy"}}
+    assert server.refused("POST", "api/sessions", body)[0] == 500
+    assert server.open("b.ipynb", "plain")
+    server.stop()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_kernel_that_is_just_starting_ends_with_its_server(
+    others: int, machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    server = serve()
+    for number in range(others):
+        server.open(f"{number}.ipynb", "plain")
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(server.open, "a.ipynb", "gpu")
+        eventually(machine.holders)
+        server.stop()
+        with suppress(OSError, HTTPException):
+            opening.result()
+    eventually(lambda: not machine.agents() and not machine.holders())
 
 
 def test_changes_are_events_of_jupyter(machine: Machine, serve: Callable[..., JupyterServer], tmp_path: Path) -> None:

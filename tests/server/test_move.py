@@ -45,6 +45,14 @@ def test_the_notebook_moves_with_its_request(machine: Machine, server: JupyterSe
     client.stop_channels()
 
 
+def test_a_server_ends_in_the_middle_of_a_move(machine: Machine, server: JupyterServer) -> None:
+    kernel = server.open("a.ipynb", "python3")["kernel"]["id"]
+    server.ask("POST", f"paddle-gpu/move/{kernel}", {"gpus": 1})
+    eventually(lambda: server.ask("GET", "paddle-gpu/sessions"))
+    server.stop()
+    eventually(lambda: not machine.agents() and not machine.holders())
+
+
 def test_what_can_never_be_met_leaves_the_notebook_where_it_is(machine: Machine, server: JupyterServer) -> None:
     before = server.open("a.ipynb", "python3")
     client = client_of(machine, before["kernel"]["id"])
