@@ -54,8 +54,11 @@ class KernelLife:
         return self.process is not None and self.process.alive
 
     async def start(self, start: Start) -> None:
-        """Start the kernel; ends the one there is. Nothing happens once ``close`` was called."""
+        """Start the kernel; ends the one there is, or leaves it where ``start`` says so. Nothing happens once ``close``
+        was called."""
         async with self._changing:
+            if self.process is not None and not start.again:
+                return
             if not self._closed:
                 await self._end_process(POLITE_S)
             if self._closed:  # perhaps since a moment

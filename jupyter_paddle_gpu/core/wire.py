@@ -52,12 +52,14 @@ class Start:
 
     ``env`` is added to the agent's own environment; ``devices`` of the session are added by the agent.
     ``connection_file`` is Jupyter's: its ports tell when the kernel is ready (None: ready when the kernel says Ready).
+    ``again``: False starts it only where no process was started yet.
     """
 
     command: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = field(default_factory=dict)
     connection_file: Path | None = None
+    again: bool = True
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,10 @@ class Driver:
                 elif fresh:
                     await placed.send(wire.Change(session.record.request))  # the same
                     await self._start_kernel(placed)
+                else:
+                    await self._start_kernel(
+                        placed, again=False
+                    )  # an earlier server may have been killed before it did
             while (message := await placed.receive()) is not None:
                 self._hear(message)
             return await placed.wait_gone()
@@ -211,9 +215,9 @@ class Driver:
             self.placed, session.devices = None, ()
             await placed.close()
 
-    async def _start_kernel(self, placed: Placed) -> None:
+    async def _start_kernel(self, placed: Placed, again: bool = True) -> None:
         launch = self.session.record.launch
-        await placed.send(wire.Start(launch.command, launch.cwd, launch.env, launch.connection_file))
+        await placed.send(wire.Start(launch.command, launch.cwd, launch.env, launch.connection_file, again))
 
     def _hear(self, message: wire.Message) -> None:
         session = self.session

@@ -91,6 +91,17 @@ def test_many_restarts_one_after_the_other_leave_the_last(run_agent: Run) -> Non
     assert [alive(pid) for pid in pids] == [False] * 4 + [True]
 
 
+def test_a_start_that_is_not_to_be_one_again_leaves_the_kernel_there_is(run_agent: Run) -> None:
+    agent = run_agent()
+    server = agent.connect()
+    kernel = agent.python(server, programs.SLEEP, again=False)
+    cwd = str(agent.spec.kernel_log.parent)
+    server.send(Start((sys.executable, "-c", programs.SLEEP), cwd, again=False))
+    server.send(Start(("no-such-command-anywhere",), cwd, again=False))
+    os.kill(kernel, signal.SIGKILL)
+    assert server.wait_for(KernelExited).exit_code == -9
+
+
 def test_interrupt_reaches_the_whole_group(run_agent: Run) -> None:
     agent = run_agent()
     server = agent.connect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -108,6 +109,39 @@ def test_a_session_evicted_while_there_is_no_server_comes_back_with_the_next(
     ticket.release()
     eventually(lambda: after.state(kernel) == "running")
     assert asyncio.run(after.run(kernel, "print(1)")) == "1\n"
+
+
+def test_a_server_killed_before_it_has_told_the_agent_to_start_a_kernel(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    first = serve()
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(first.open, "a.ipynb", "gpu")
+        eventually(machine.agents)
+        (agent,) = machine.agents()
+        agent.suspend()  # it does not answer yet
+        first.kill()
+        with suppress(OSError, HTTPException):
+            opening.result()
+    agent.resume()
+    after = serve()
+    (kernel,) = (view["id"] for view in after.ask("GET", "paddle-gpu/sessions"))
+    eventually(lambda: after.state(kernel) == "running")
+    assert machine.agents() == [agent]
+
+
+def test_the_culler_spares_who_waits(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    cull = "--MappingKernelManager.cull_"
+    server = serve(f"{cull}idle_timeout=2", f"{cull}interval=1", f"{cull}connected=True")
+    evicted = server.open("a.ipynb", "gpu")["kernel"]["id"]
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20)
+    eventually(lambda: server.state(evicted) == "waiting")
+    queued = server.open("b.ipynb", "gpu")["kernel"]["id"]
+    time.sleep(5)
+    assert {kernel["id"] for kernel in server.ask("GET", "api/kernels")} == {evicted, queued}
+    ticket.release()
+    eventually(lambda: not server.ask("GET", "api/kernels"))  # they have had a GPU, and nobody has used it
 
 
 @pytest.mark.parametrize(
