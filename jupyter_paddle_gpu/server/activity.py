@@ -1,7 +1,8 @@
-"""What Jupyter believes of a kernel that was evicted: not busy for ever, and idle again once it is back."""
+"""What Jupyter believes of a kernel: evicted it is not busy for ever, waiting it is not idle, and back it is idle."""
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from tornado.ioloop import IOLoop
@@ -31,6 +32,8 @@ class KernelActivity:
             self._away.discard(view.id)
             return
         kernel = self._kernels.get_kernel(view.id)
+        if view.state in (State.REQUESTED, State.WAITING):
+            kernel.last_activity = datetime.now(timezone.utc)  # told every second: who waits is not idle for the culler
         if view.state is State.WAITING:
             self._away.add(view.id)
             kernel.execution_state, kernel.reason = "starting", view.why
