@@ -13,6 +13,7 @@ MIN_GRACE_S = 1.0
 MAX_GRACE_S = 3600.0
 MIN_EVERY_S = 10.0
 MAX_EVERY_S = 24 * 3600.0
+MAX_MEMORY_BYTES = 1 << 60
 
 FIELDS = ("gpus", "memory", "tier", "grace", "every")  # as people write them
 _EVERY = {"auto": None, "off": 0.0}
@@ -43,7 +44,7 @@ class GpuRequest:
                 f"A snapshot every {self.every_s:g} s is outside {MIN_EVERY_S:g} s to {MAX_EVERY_S / 3600:g} h",
                 "Write auto, off, or a time such as 10m.",
             )
-        if self.memory_bytes is not None and self.memory_bytes <= 0:
+        if self.memory_bytes is not None and not 0 < self.memory_bytes <= MAX_MEMORY_BYTES:
             raise RequestError(f"{self.memory_bytes} bytes is no memory to run in", "Ask for a size such as 16Gi.")
 
     @classmethod
@@ -63,7 +64,7 @@ class GpuRequest:
         if (gpus := config.get("gpus")) is not None:
             fields["gpus"] = gpus
         if (memory := config.get("memory")) is not None:
-            fields["memory_bytes"] = memory if isinstance(memory, int) else parse_size(str(memory))
+            fields["memory_bytes"] = memory if type(memory) is int else parse_size(str(memory))  # True is no size
         if (tier := config.get("tier")) is not None:
             fields["tier"] = str(tier)
         if (grace := config.get("grace")) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from jupyter_paddle_gpu.core.errors import RequestError
@@ -17,9 +18,9 @@ def parse_size(text: str) -> int:
     """Return the bytes that a Kubernetes quantity such as ``16Gi`` or ``500M`` means. Raises RequestError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?\s*", text)
     factor = _SIZE_FACTORS.get(match[2] or "") if match else None
-    if match is None or factor is None:
+    if match is None or factor is None or (nbytes := float(match[1]) * factor) == math.inf:
         raise RequestError(f"{text!r} is not a size", "Write a number with a unit, such as 16Gi or 500M.")
-    return int(float(match[1]) * factor)
+    return int(nbytes)
 
 
 def parse_duration(text: str) -> float:

@@ -48,6 +48,13 @@ class PaddleGpuHandler(APIHandler):
         if not isinstance(args[1], PaddleGpuError):
             super().log_exception(*args)
 
+    def body(self) -> Any:
+        """Return the decoded body; None where it is empty. Raises RequestError for one that is no text."""
+        try:
+            return self.get_json_body()
+        except UnicodeDecodeError as error:
+            raise RequestError(f"The body is not UTF-8: {error}", "Send JSON.") from None
+
     def answer(self, value: object) -> None:
         """Finish with a value of ours as JSON."""
         self.finish(json.dumps(to_plain(value)))
@@ -72,7 +79,7 @@ class SessionHandler(PaddleGpuHandler):
     @authorized
     async def patch(self, session: str) -> None:
         """Change the request: any of ``gpus``, ``memory``, ``tier`` and ``grace``."""
-        body = self.get_json_body()
+        body = self.body()
         if not isinstance(body, dict):
             raise RequestError("A change needs a JSON object", 'Send for example {"gpus": 1, "grace": "60s"}.')
         self.answer(await self.manager.change(session, body))
@@ -89,7 +96,7 @@ class MoveHandler(PaddleGpuHandler):
     @authorized
     async def post(self, kernel: str) -> None:
         """Move the notebook of a kernel that is not ours to one that is, with a request as for PATCH."""
-        body = self.get_json_body()
+        body = self.body()
         body = {} if body is None else body
         if not isinstance(body, dict):
             raise RequestError("A move needs a JSON object", 'Send for example {"gpus": 1, "grace": "60s"}.')

@@ -38,6 +38,9 @@ def test_the_time_between_snapshots_is_a_duration_or_a_word() -> None:
         ({"every": "sometimes"}, "sometimes"),
         ({"memory": "lots"}, "lots"),
         ({"memory": "0"}, "0"),
+        ({"memory": True}, "True"),
+        ({"memory": 10**400}, "no memory to run in"),
+        ({"memory": "9" * 400}, "is not a size"),
         ({"grcae": "60s"}, "grcae"),
     ],
 )

@@ -105,7 +105,7 @@ class JupyterServer:
 
     def ask(self, method: str, path: str, body: object = None, token: str = TOKEN) -> Any:
         """Return the decoded answer. Raises urllib's HTTPError."""
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Authorization": f"token {token}"}
         request = urllib.request.Request(f"http://{self.base}{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as response:

@@ -236,6 +236,7 @@ def test_what_is_refused_says_why_and_what_to_do(serve: Callable[..., JupyterSer
         assert (code, answer["message"]) == (status, fault)
         assert answer["next_step"]
     assert server.refused("GET", "paddle-gpu/sessions", token="wrong")[0] == 403
+    assert "not UTF-8" in server.refused("PATCH", path, b"\xff")[1]["message"]
 
 
 def test_a_kernel_that_dies_at_start_is_explained(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
