@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import logging
 import os
 import shutil
 import threading
@@ -26,6 +27,8 @@ from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.settings import Settings
 from jupyter_paddle_gpu.server.view import SessionView
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
@@ -176,20 +179,27 @@ class Manager:
         removed. Meant for the start of a Jupyter server, once."""
         make_private(self.settings.data)
         for record in read_records(self.settings.data / "sessions"):
-            ownership = Ownership(self.settings.files(record.session))
-            age_s = ownership.age_s()
-            if record.session in self._drivers or not ownership.take():
-                continue
-            if not record.adoptable and age_s < SWEEP_S:
-                ownership.release()
-            elif not record.adoptable or age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
-                ownership.release()
-                shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
-            else:
-                self._to_adopt[record.session] = (record, ownership)
+            try:
+                self._claim(record)
+            except OSError as error:  # root's, say: the others come back all the same
+                logger.warning("%s cannot be taken over: %s", record.launch.label, error)
         for directory in (self.settings.data / "sessions").glob("*"):
-            self._sweep(directory)
+            with suppress(OSError):
+                self._sweep(directory)
         return [record for record, _ in self._to_adopt.values()]
+
+    def _claim(self, record: Record) -> None:
+        ownership = Ownership(self.settings.files(record.session))
+        age_s = ownership.age_s()
+        if record.session in self._drivers or not ownership.take():
+            return
+        if not record.adoptable and age_s < SWEEP_S:
+            ownership.release()
+        elif not record.adoptable or age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
+            ownership.release()
+            shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
+        else:
+            self._to_adopt[record.session] = (record, ownership)
 
     def _sweep(self, directory: Path) -> None:
         """Remove what an agent left that had still to save when its server ended."""

@@ -61,10 +61,12 @@ class Record:
 
 
 def read_records(sessions: Path) -> Iterator[Record]:
-    """Yield every readable record under the directory ``sessions``; one of another version is passed over."""
+    """Yield every readable record under the directory ``sessions``; one of another version or place is passed over."""
     for path in sorted(sessions.glob("*/session.json")):
-        with suppress(OSError, ValueError, WireError):
-            yield from_plain(Record, json.loads(path.read_text()))
+        with suppress(OSError, ValueError, RecursionError, WireError):
+            record = from_plain(Record, json.loads(path.read_text()))
+            if record.session == path.parent.name:
+                yield record
 
 
 class Ownership:
@@ -75,7 +77,7 @@ class Ownership:
         self._fd: int | None = None
 
     def take(self) -> bool:
-        """Lock the session. False: another living process has it."""
+        """Lock the session. False: another living process has it. Raises OSError."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

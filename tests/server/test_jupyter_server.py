@@ -130,6 +130,24 @@ def test_a_server_killed_before_it_has_told_the_agent_to_start_a_kernel(
     assert machine.agents() == [agent]
 
 
+def test_damaged_sessions_do_not_cost_the_others(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    first = serve()
+    kernel = first.open("a.ipynb", "gpu")["kernel"]["id"]
+    first.kill()
+    (good,) = (machine.data / "paddle-gpu" / "sessions").iterdir()
+    record = json.loads((good / "session.json").read_text())
+    deep, elsewhere, locked = (good.with_name(name) for name in ("deep", "elsewhere", "locked"))
+    for directory in (deep, elsewhere, locked):
+        directory.mkdir()
+    (deep / "session.json").write_text("[" * 200_000)
+    (elsewhere / "session.json").write_text(json.dumps({**record, "session": "..", "adoptable": False}))
+    (locked / "session.json").write_text(json.dumps({**record, "session": "locked"}))
+    (locked / "owner.lock").mkdir()  # cannot be opened, as a file of root could not
+    after = serve()
+    eventually(lambda: after.state(kernel) == "running")
+    assert [view["id"] for view in after.ask("GET", "paddle-gpu/sessions")] == [kernel]
+
+
 def test_the_culler_spares_who_waits(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
     cull = "--MappingKernelManager.cull_"
     server = serve(f"{cull}idle_timeout=2", f"{cull}interval=1", f"{cull}connected=True")

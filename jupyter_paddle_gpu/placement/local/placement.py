@@ -205,7 +205,7 @@ class LocalPlacement:
         try:
             spec = from_plain(AgentSpec, json.loads(order.files.agent_spec.read_text()))
             reader, writer, pid = await connect(spec.socket, None, 0.0, str)
-        except (OSError, ValueError, PaddleGpuError):
+        except (OSError, ValueError, RecursionError, PaddleGpuError):
             return None
         return LocalPlaced(spec.socket, AgentProcess(pid), (reader, writer), spec.devices)
 
