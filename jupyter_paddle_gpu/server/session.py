@@ -126,7 +126,8 @@ class Session:
     def failed(self, detail: str, exit_code: int) -> None:
         """Nothing is done for this session any more, unless it is started again."""
         self.state, self.wanted, self._waiting = State.FAILED, None, Waiting()
-        self._detail = self._detail or detail
+        if self.exit_code is None:  # otherwise the kernel's own end is the news
+            self._detail = detail
         self.kernel_ended(exit_code)
         self.files.record.unlink(missing_ok=True)
         self._settled.set()

@@ -297,6 +297,17 @@ def test_a_kernel_that_is_just_starting_ends_with_its_server(
     eventually(lambda: not machine.agents() and not machine.holders())
 
 
+def test_a_kernel_that_cannot_come_back_says_why(machine: Machine, serve: Callable[..., JupyterServer]) -> None:
+    server = serve()
+    kernel = server.open("a.ipynb", "gpu")["kernel"]["id"]
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=20)
+    eventually(lambda: server.state(kernel) == "waiting")
+    (machine.data / "paddle-gpu" / "sessions" / kernel / "agent.new").mkdir()  # is in the way, as a full disk would be
+    ticket.release()
+    eventually(lambda: "is failed: The session's agent cannot be started" in server.log)
+
+
 def test_changes_are_events_of_jupyter(machine: Machine, serve: Callable[..., JupyterServer], tmp_path: Path) -> None:
     config = tmp_path / "config" / "jupyter_server_config.py"
     config.parent.mkdir(exist_ok=True)
