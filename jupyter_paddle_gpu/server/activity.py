@@ -27,6 +27,19 @@ class KernelActivity:
         """Take a session's state from the sessions' thread."""
         self._loop.add_callback(self._follow, view)
 
+    def adopted(self, kernel_id: str) -> None:
+        """Take a kernel of an earlier server, which may run a cell, for busy until it answers: the culler spares it."""
+        kernel = self._kernels.get_kernel(kernel_id)
+        kernel.execution_state = "busy"
+        channel = kernel.connect_shell()
+
+        def answered(_reply: object) -> None:
+            channel.close()
+            kernel.execution_state = "idle"
+
+        channel.on_recv(answered)
+        kernel.session.send(channel, "kernel_info_request")
+
     def _follow(self, view: SessionView) -> None:
         if view.id not in self._kernels:
             self._away.discard(view.id)

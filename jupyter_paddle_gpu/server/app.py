@@ -55,13 +55,13 @@ class PaddleGpuApp(ExtensionApp):
             manager.observe(observer)
         NotebookMemory(server.session_manager, manager)
         self.settings["paddle_gpu_mover"] = Mover(server.session_manager, server.kernel_manager, manager, self.log)
-        self._adopt(manager, server)
+        self._adopt(manager, server, activity)
 
-    def _adopt(self, manager: Manager, server: Any) -> None:
+    def _adopt(self, manager: Manager, server: Any, activity: KernelActivity) -> None:
         records = manager.claim_orphans()
         if not records:
             return
-        work = bring_back(records, server.kernel_manager, server.session_manager, self.log)
+        work = bring_back(records, server.kernel_manager, server.session_manager, activity, self.log)
         loop: asyncio.AbstractEventLoop = server.io_loop.asyncio_loop
         if loop.is_running():
             server.io_loop.add_callback(lambda: work)

@@ -11,6 +11,7 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 
 from jupyter_paddle_gpu.core.codec import to_plain
+from jupyter_paddle_gpu.server.activity import KernelActivity
 from jupyter_paddle_gpu.server.manager import Manager
 from jupyter_paddle_gpu.server.record import Notebook, Record
 
@@ -43,7 +44,9 @@ class NotebookMemory:
         await self._manager.note_notebooks({kernel: tuple(sessions) for kernel, sessions in found.items()})
 
 
-async def bring_back(records: list[Record], kernel_manager: Any, session_manager: Any, log: logging.Logger) -> None:
+async def bring_back(
+    records: list[Record], kernel_manager: Any, session_manager: Any, activity: KernelActivity, log: logging.Logger
+) -> None:
     """Give the sessions of a killed server their kernels and notebooks under the same ids.
 
     The kernel manager starts them as any others; the provisioner finds that they run already.
@@ -54,6 +57,7 @@ async def bring_back(records: list[Record], kernel_manager: Any, session_manager
             await kernel_manager.start_kernel(
                 kernel_id=record.session, kernel_name=launch.kernel_name, cwd=launch.cwd, env=dict(launch.env)
             )
+            activity.adopted(record.session)
             for notebook in record.notebooks:
                 row = to_plain(notebook)
                 await session_manager.save_session(row.pop("id"), kernel_id=record.session, **row)

@@ -162,6 +162,21 @@ def test_the_culler_spares_who_waits(machine: Machine, serve: Callable[..., Jupy
     eventually(lambda: not server.ask("GET", "api/kernels"))  # they have had a GPU, and nobody has used it
 
 
+def test_the_culler_of_the_next_server_spares_a_kernel_that_runs_a_cell(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    first = serve()
+    kernel = first.open("a.ipynb", "gpu")["kernel"]["id"]
+    client = client_of(machine, kernel)
+    begin(client, "import time\ntime.sleep(9)")
+    client.stop_channels()
+    first.kill()
+    after = serve("--MappingKernelManager.cull_idle_timeout=2", "--MappingKernelManager.cull_interval=1")
+    time.sleep(4)
+    assert after.activity(kernel) == "busy"
+    eventually(lambda: not after.ask("GET", "api/kernels"))  # idle at last
+
+
 @pytest.mark.parametrize(
     "option", ["--MappingKernelManager.transport_encryption=required", "--KernelManager.transport=ipc"]
 )
