@@ -47,10 +47,11 @@ def move_notebook(request: Mapping[str, object]) -> str:
 def _own_kernel_id() -> str | None:
     """Return the id that the server knows this kernel by: it stands in the name of the connection file."""
     from ipykernel.connect import get_connection_file
+    from traitlets.config import MultipleInstanceError
 
     try:
         name = Path(get_connection_file()).name
-    except RuntimeError:
+    except (RuntimeError, MultipleInstanceError):  # the second: IPython in a terminal
         return None
     match = re.fullmatch(r"kernel-([0-9a-f-]{36})\.json", name)
     return match[1] if match else None
