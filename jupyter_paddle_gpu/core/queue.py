@@ -152,11 +152,14 @@ def why_waiting(claims: Sequence[Claim], claim_id: str, devices: Sequence[str], 
     claim = next(c for c in claims if c.id == claim_id)
     held = {d for c in claims for d in c.devices}
     free = len([d for d in devices if d not in held])
+    plural = "" if claim.gpus == 1 else "s"
+    text = f"Needs {claim.gpus} {noun}{plural}, {free} of {len(devices)} free"
+    if place == 1 and claim.gpus <= free:
+        return f"{text}: it is served next."
     holders = ", ".join(
         f"{c.label or c.id} ({c.tier}{', giving it up' if c.evicted_by else ''})" for c in claims if c.devices
     )
-    plural = "" if claim.gpus == 1 else "s"
-    text = f"Needs {claim.gpus} {noun}{plural}, {free} of {len(devices)} free; held by {holders or 'nobody'}"
+    text += f"; held by {holders or 'nobody'}"
     if place > 1:
         ahead = waiting_in_order(claims)[: place - 1]
         text += f"; behind {', '.join(f'{c.label or c.id} ({c.tier})' for c in ahead)}"
