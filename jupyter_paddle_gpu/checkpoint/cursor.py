@@ -142,6 +142,7 @@ def cursor_of(data: Any) -> Cursor:
             return found
     if not _walks(data) and not callable(data) and not hasattr(data, "__getitem__"):
         raise PaddleGpuError(
-            f"guard.steps cannot walk over a {type(data).__name__}", "Give it a DataLoader, a list or an iterable."
+            f"guard.steps cannot walk over data of type {type(data).__name__}",
+            "Give it a DataLoader, a list or an iterable.",
         )
     return AnyCursor(data)

@@ -109,7 +109,9 @@ class Encoder:
             return self._put(raw, where, "$tensor")
         raise NotKept(
             f"{where} is a {type(value).__module__}.{type(value).__qualname__}; a snapshot holds {_KINDS}",
-            "Keep the values that it is made of.",
+            "A model, an optimizer or a scheduler that trains is found by itself."
+            if hasattr(type(value), "state_dict")
+            else "Keep the values that it is made of.",
         )
 
     def _raw(self, array: np.ndarray[Any, Any], where: str) -> RawTensor:

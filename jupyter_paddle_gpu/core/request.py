@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_paddle_gpu.core.errors import RequestError
-from jupyter_paddle_gpu.core.units import parse_duration, parse_size
+from jupyter_paddle_gpu.core.units import format_duration, parse_duration, parse_size
 
 MIN_GRACE_S = 1.0
 MAX_GRACE_S = 3600.0
@@ -36,7 +36,7 @@ class GpuRequest:
             raise RequestError(f"{self.gpus!r} is not a number of GPUs", "Ask for 0, 1, 2, …")
         if not MIN_GRACE_S <= self.grace_s <= MAX_GRACE_S:
             raise RequestError(
-                f"A grace of {self.grace_s:g} s is outside {MIN_GRACE_S:g} s to {MAX_GRACE_S:g} s",
+                f"A grace of {format_duration(self.grace_s)} is outside {MIN_GRACE_S:g} s to {MAX_GRACE_S / 3600:g} h",
                 "Ask for the time that a save needs; `%paddle_gpu status` shows it.",
             )
         if self.every_s and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:

@@ -76,11 +76,11 @@ def install(
 ) -> None:
     """Protect this process: SIGTERM → saved at a safe moment → exit code 143; the next start resumes.
 
-    ``directory`` takes the snapshots (a script resumes from its newest good one, whoever left it); ``grace_s`` is the
-    time between SIGTERM and SIGKILL; ``every`` the time between two snapshots that the training makes by itself:
-    seconds or a text such as "10m", "auto" (a hundredth of the time goes to them, the default) or "off". In a notebook
-    the extension has installed the guard: only the directory changes. Raises PaddleGpuError outside the main thread,
-    RequestError for a time that is none.
+    ``directory`` takes the snapshots (a script resumes from its newest good one, whoever left it, also after a
+    training that ended well: remove the directory to begin anew); ``grace_s`` is the time between SIGTERM and SIGKILL;
+    ``every`` the time between two snapshots that the training makes by itself: seconds or a text such as "10m", "auto"
+    (a hundredth of the time goes to them, the default) or "off". In a notebook the extension has installed the guard:
+    only the directory changes. Raises PaddleGpuError outside the main thread, RequestError for a time that is none.
     """
     here = runtime()
     if every is not None:

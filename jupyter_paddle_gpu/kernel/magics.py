@@ -18,7 +18,7 @@ class PaddleGpuMagics(Magics):  # type: ignore[misc]  # IPython has no types
 
     @line_magic  # type: ignore[untyped-decorator]  # IPython has no types
     def paddle_gpu(self, line: str) -> None:
-        """Preemptible GPUs for this notebook: %paddle_gpu --help"""
+        """Preemptible GPUs for this notebook: %paddle_gpu status, request, release, save, restore, … (see --help)."""
         try:
             shown = run(line, self.shell.user_ns)
         except HelpShown as help_:

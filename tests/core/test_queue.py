@@ -113,6 +113,7 @@ def test_a_notebook_waits_and_is_told_why() -> None:
     why = queue.why_waiting(claims, "second", ["0"])
     assert "0 of 1 free; held by a (batch); behind first (notebook)" in why
     assert "does not take GPUs from others" in queue.why_waiting(claims, "first", ["0"])
+    assert queue.why_waiting(claims[1:], "first", ["0"]) == "Needs 1 GPU, 1 of 1 free: it is served next."
 
 
 def test_the_place_after_an_eviction_is_behind_those_who_wait_and_does_not_count_the_taker() -> None:

@@ -33,7 +33,7 @@ def test_the_time_between_snapshots_is_a_duration_or_a_word() -> None:
         ({"gpus": True}, "True"),
         ({"gpus": 1.5}, "1.5"),
         ({"grace": "0.5s"}, "0.5"),
-        ({"grace": "2h"}, "7200"),
+        ({"grace": "2h"}, "2 h 00 min"),
         ({"every": "1s"}, "1 s"),
         ({"every": "sometimes"}, "sometimes"),
         ({"memory": "lots"}, "lots"),

@@ -41,6 +41,12 @@ def test_a_terminal_without_an_agent_saves_and_restores(place: Path) -> None:
     assert "best was restored" in other.stderr
 
 
+def test_a_terminal_has_no_notebook_to_move(place: Path) -> None:
+    done = terminal(place, "%load_ext jupyter_paddle_gpu", "%paddle_gpu request")
+    assert "UsageError: This is no notebook's kernel, so there is nothing to move. Start" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_loading_again_is_silent(place: Path) -> None:
     with notebook(place) as opened:
         assert opened.good("%load_ext jupyter_paddle_gpu\n%load_ext jupyter_paddle_gpu") != ""  # IPython's own remark

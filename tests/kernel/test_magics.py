@@ -78,7 +78,7 @@ def test_bad_requests_are_refused_before_anything_moves(tmp_path: Path) -> None:
     wrong = ["--gpus -1", "--grace 0.1s", "--grace 2h", "--memory lots", "--tier vip", "--gpus two", "--every 1s"]
     output = shell(tmp_path, *(f"%paddle_gpu request {options}" for options in wrong))
     assert output.count("FAILED UsageError") == len(wrong)
-    for named in ("-1", "0.1", "7200", "'lots'", "'vip'", "'two'", "every 1 s"):
+    for named in ("-1", "0.1", "2 h 00 min", "'lots'", "'vip'", "'two'", "every 1 s"):
         assert named in output
 
 
@@ -86,7 +86,7 @@ def test_without_a_session_the_commands_say_what_to_do(tmp_path: Path) -> None:
     output = shell(
         tmp_path, "%paddle_gpu", "%paddle_gpu request --gpus 1", "%paddle_gpu release", "%paddle_gpu explain"
     )
-    assert "%paddle_gpu request asks for one" in output
+    assert "%paddle_gpu request moves the notebook to one" in output
     assert "jupyter console --kernel paddle-gpu" in output
     assert "1 of 1 CPU slot free on this machine" in output
     assert output.count("FAILED UsageError") == 2

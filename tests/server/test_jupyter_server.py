@@ -261,7 +261,7 @@ def test_what_is_refused_says_why_and_what_to_do(serve: Callable[..., JupyterSer
         (400, "PATCH", path, {"gpus": "two"}, "'two' is not a number of GPUs"),
         (400, "PATCH", path, {"tier": "king"}, "There is no tier 'king'"),
         (400, "PATCH", path, {"memory": "much"}, "'much' is not a size"),
-        (400, "PATCH", path, {"grace": "2h"}, "A grace of 7200 s is outside 1 s to 3600 s"),
+        (400, "PATCH", path, {"grace": "2h"}, "A grace of 2 h 00 min is outside 1 s to 1 h"),
         (400, "PATCH", path, {"colour": 1}, "A request has no field 'colour'"),
         (400, "PATCH", path, [1], "A change needs a JSON object"),
     ]:

@@ -20,14 +20,17 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_notebook_tools_execute_as_ever(tool: str, machine: Machine) -> None:
-    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+def write_notebook(machine: Machine, kernel: str, *sources: str) -> None:
+    spec = {"name": kernel, "display_name": kernel, "language": "python"}
     blank: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    sources = ["import os; x = 6", "print(x * 7, os.getcwd())"]
     cells = [{**blank, "id": f"c{number}", "source": source} for number, source in enumerate(sources)]
     notebook = {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
     (machine.root / "in.ipynb").write_text(json.dumps(notebook))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_notebook_tools_execute_as_ever(tool: str, machine: Machine) -> None:
+    write_notebook(machine, "python3", "import os; x = 6", "print(x * 7, os.getcwd())")
     env = {**os.environ, "JUPYTER_DEFAULT_PROVISIONER_NAME": "paddle-gpu-provisioner"}
     command = [sys.executable, *TOOLS[tool]]
     done = subprocess.run(command, cwd=machine.root, env=env, capture_output=True, text=True, timeout=90, check=False)
@@ -38,3 +41,20 @@ def test_notebook_tools_execute_as_ever(tool: str, machine: Machine) -> None:
     assert "".join(executed["cells"][-1]["outputs"][0]["text"]) == f"42 {machine.root}\n"
     eventually(lambda: not machine.agents(), 10)
     assert not list(Path(machine.data / "paddle-gpu" / "sessions").iterdir())
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_notebook_tools_say_that_their_kernel_was_evicted(tool: str, machine: Machine) -> None:
+    """papermill asks the kernel for its info behind the cell that failed, and needs a true answer."""
+    machine.add_kernelspec("gpu", {"gpus": 1, "grace": "5s"})
+    cell = "%load_ext jupyter_paddle_gpu\nimport pathlib, time\npathlib.Path('begun').touch()\ntime.sleep(60)"
+    write_notebook(machine, "gpu", cell)
+    command = [sys.executable, *TOOLS[tool]]
+    with subprocess.Popen(command, cwd=machine.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+        eventually(lambda: (machine.root / "begun").exists(), 60)
+        ticket = machine.file()
+        assert ticket.wait(timeout_s=20), "the GPU was not given up"
+        output = running.communicate(timeout=60)[0].decode()
+        ticket.release()
+    assert running.returncode == 1
+    assert "Evicted: nothing to save, waiting for a GPU, position 1" in output.splitlines()[-5:], output

@@ -19,7 +19,7 @@ from jupyter_paddle_gpu.kernel.status import look
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.where import default_book
 
-NO_SESSION = "This kernel holds no GPU of ours and is not protected by an agent"
+NO_SESSION = "This is not a kernel “Paddle GPU”: it holds no GPU"
 
 
 def session_view() -> Mapping[str, Any] | None:
@@ -49,8 +49,7 @@ def status(args: argparse.Namespace, variables: Namespace) -> Shown:
     grace_s = guard.grace_s if view is None else float(view["request"]["grace_s"])
     rows = [*_device_rows(view), ("save", prediction(guard, grace_s))]
     rows.append(("last snapshot", last_snapshot(guard.newest)))
-    every = "none; --every 10m" if guard.every_s is None else f"one every {format_duration(guard.every_s)}"
-    rows.append(("by itself", f"{every} while a training runs"))
+    rows.append(("automatic", _by_itself(guard.every_s)))
     rows.append(("kept", ", ".join(guard.kept) or "nothing; %paddle_gpu keep NAME adds variables"))
     if guard.due is not None:
         rows.append(("to restore", f"{guard.due.path.name}; guard.steps or %paddle_gpu restore takes it"))
@@ -61,9 +60,15 @@ def status(args: argparse.Namespace, variables: Namespace) -> Shown:
     return Facts("Paddle GPU", rows, warnings)
 
 
+def _by_itself(every_s: float | None) -> str:
+    if not every_s:
+        return "none until an eviction; %paddle_gpu request --every 10m makes some while a training runs"
+    return f"one every {format_duration(every_s)} while a training runs"
+
+
 def _device_rows(view: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     if view is None:
-        return [("GPU", f"{NO_SESSION}; %paddle_gpu request asks for one")]
+        return [("GPU", f"{NO_SESSION}; %paddle_gpu request moves the notebook to one")]
     request = view["request"]
     devices = ", ".join(view["devices"])
     holds = f"{view['device_kind']} {devices}" if devices else "none"
@@ -107,14 +112,19 @@ def request(args: argparse.Namespace, variables: Namespace) -> Shown:
     given = {name: value for name, value in params.items() if value is not None}
     guard = look(runtime())
     if runtime().link is None:
-        moved = [("server", move_notebook(given))]
+        moved = [("what happens", move_notebook(given))]
         return Facts("The notebook moves to the kernel “Paddle GPU”", moved, too_short(guard, asked.grace_s))
     if not given:
         given = {"gpus": 1}
     view = runtime().call("request", given)
     assert isinstance(view, dict), "the server answers with the session"  # noqa: S101  # a fault of ours
     grace_s = float(view["request"]["grace_s"])
-    return Facts("Requested", _device_rows(view), too_short(guard, grace_s))
+    rows = _device_rows(view)
+    if args.every is not None:
+        every_s = view["request"]["every_s"]
+        auto = "as often as a hundredth of the time allows"
+        rows.append(("automatic", auto if every_s is None else _by_itself(every_s)))
+    return Facts("Requested", rows, too_short(guard, grace_s))
 
 
 def release(args: argparse.Namespace, variables: Namespace) -> Shown:
@@ -148,7 +158,7 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
     elif view["why"]:
         title = f"Position {view['position']}: {view['why']}"
     else:
-        title = f"This kernel is {view['state']}, tier {view['request']['tier']}"
+        title = f"This kernel is {view['state']}, tier {_tier_in_words(view['request']['tier'])}"
     held = sum(len(claim.devices) for claim in claims)
     title += f"\n{len(book.devices()) - held} of {len(book.devices())} {book.noun} free on this machine"
     return Table(title, ("", "devices", "tier", "owner", "what", "why"), rows, "Nobody holds or waits for one.")

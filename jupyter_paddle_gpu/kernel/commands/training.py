@@ -52,11 +52,15 @@ def keep(args: argparse.Namespace, variables: Namespace) -> Shown:
         _drop(args.names)
     elif args.names:
         if missing := [name for name in args.names if name not in variables]:
-            fault = f"There is no variable {missing[0]}.{nearest(missing[0], list(variables))}"
+            fault = f"There is no variable {missing[0]}.{nearest(missing[0], _worth_keeping(variables))}"
             raise NotKept(fault, "Keep it once it exists.")
         guard.keep(**{name: variables[name] for name in args.names})
     kept = guard.status().kept
     return Facts("Kept in every snapshot: " + (", ".join(kept) or "nothing; name variables to add them"))
+
+
+def _worth_keeping(variables: Namespace) -> list[str]:
+    return [name for name, value in variables.items() if not name.startswith("_") and not callable(value)]
 
 
 def _drop(names: list[str]) -> None:
@@ -103,7 +107,8 @@ def _snapshot_names(given: Sequence[str], variables: Namespace) -> list[str]:
 
 
 def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("snapshot", nargs="?", help="a snapshot's name or step (default: the newest good one)")
+    what = "a snapshot's name or step (default: the newest good one)"
+    parser.add_argument("snapshot", nargs="?", metavar="SNAPSHOT", help=what)
 
 
 COMMANDS = (

@@ -94,7 +94,7 @@ class Book:
     def new_claim(self, request: GpuRequest, label: str) -> Claim:
         """Return a waiting claim for a request. Raises RequestError for one that can never be met."""
         if request.gpus < 1:
-            raise RequestError(f"A claim on {request.gpus} devices", "Ask for at least one.")
+            raise RequestError(f"{request.gpus} {self.noun}s were asked for", "Ask for at least one.")
         if request.gpus > len(self.devices()):
             plural = "" if len(self.devices()) == 1 else "s"
             raise RequestError(
