@@ -29,7 +29,7 @@ def call(args: argparse.Namespace) -> int:
         raise RequestError(f"--evictions {args.evictions} is not a number of evictions", "Write 0 or more.")
     if missing := [name for name in NEEDS if importlib.util.find_spec(name) is None]:
         raise PaddleGpuError(
-            f"The demo needs {', '.join(missing)}", "Install them: pip install 'jupyter-paddle-gpu[cpu,demo]'"
+            f"The demo needs {', '.join(missing)}", "Install them, in the clone: pip install '.[cpu,demo]'"
         )
     from jupyter_paddle_gpu.admin.demo import lab, story  # what they need is not always installed
 
