@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 if sys.path and sys.path[0] in ("", __import__("os").getcwd()):  # a random.py beside the notebook is not Python's
     sys.path.pop(0)
@@ -10,6 +11,8 @@ if sys.path and sys.path[0] in ("", __import__("os").getcwd()):  # a random.py b
 from ipykernel.kernelapp import IPKernelApp  # after the working directory is out of the way
 
 from jupyter_paddle_gpu.kernel import extension
+
+CONNECTED_S = 0.25  # ZMQ_RECONNECT_IVL is 0.1 s, and up to as much again by chance
 
 
 class PaddleGpuKernelApp(IPKernelApp):  # type: ignore[misc]  # ipykernel is not followed
@@ -19,6 +22,12 @@ class PaddleGpuKernelApp(IPKernelApp):  # type: ignore[misc]  # ipykernel is not
         """Load ours first, not by IPython's list: a notebook's own ``%load_ext`` stays silent."""
         extension.load(self.shell, quietly=True)
         super().init_extensions()
+
+    def start(self) -> None:
+        """Answer who has waited for this kernel only when they listen, too: each socket connects by itself."""
+        if self.shell_socket.poll(0):
+            time.sleep(CONNECTED_S)
+        super().start()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""What Jupyter believes of a kernel: evicted it is not busy for ever, waiting it is not idle, and back it is idle."""
+"""What Jupyter believes of a kernel: busy while it waits for a GPU, and idle again once it is there.
+
+Busy, for then a notebook that is opened is connected at once, and its cells wait with the kernel: of any other kernel
+Jupyter wants an answer first, and closes the connection when none comes within a minute.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timezone
 from typing import Any
 
+from jupyter_client._version import protocol_version
 from tornado.ioloop import IOLoop
 
 from jupyter_paddle_gpu.core.session import State
@@ -13,6 +19,7 @@ from jupyter_paddle_gpu.server.view import SessionView
 # Whoever listens connects again within 0.2 s (ZMQ_RECONNECT_IVL, 0.1 s, and up to as much by chance), a slow machine
 # later: the first greeting may be too early for some.
 GREETINGS_AFTER_S = (0.0, 0.3, 1.0, 4.0)
+_SOON_S = 0.005
 
 
 class KernelActivity:
@@ -40,16 +47,18 @@ class KernelActivity:
         channel.on_recv(answered)
         kernel.session.send(channel, "kernel_info_request")
 
-    def _follow(self, view: SessionView) -> None:
+    def _follow(self, view: SessionView, looks: int = 400) -> None:
         if view.id not in self._kernels:
             self._away.discard(view.id)
+            if view.state is State.REQUESTED and looks:  # Jupyter puts it there in a moment, and then it is asked for
+                self._loop.call_later(_SOON_S, self._follow, view, looks - 1)
             return
         kernel = self._kernels.get_kernel(view.id)
         if view.state in (State.REQUESTED, State.WAITING):
             kernel.last_activity = datetime.now(timezone.utc)  # told every second: who waits is not idle for the culler
-        if view.state is State.WAITING:
             self._away.add(view.id)
-            kernel.execution_state, kernel.reason = "starting", view.why
+            kernel.execution_state, kernel.reason = "busy", view.why
+            _let_notebooks_in(kernel)
         elif view.state is State.RUNNING and view.id in self._away:
             self._away.discard(view.id)
             kernel.reason = ""
@@ -64,3 +73,13 @@ class KernelActivity:
         channel = kernel.connect_shell()
         channel.on_recv(lambda _reply: channel.close())
         kernel.session.send(channel, "kernel_info_request")
+
+
+def _let_notebooks_in(kernel: Any) -> None:
+    """Answer for a kernel that is not there what Jupyter asks before it connects a notebook: which protocol it speaks.
+
+    It asks once for each kernel, and keeps the answer in this attribute.
+    """
+    if not hasattr(kernel, "_kernel_info_future"):
+        kernel._kernel_info_future = asyncio.get_running_loop().create_future()
+        kernel._kernel_info_future.set_result({"protocol_version": protocol_version})

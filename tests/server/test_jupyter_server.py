@@ -203,12 +203,38 @@ def test_an_open_notebook_survives_the_eviction_of_its_kernel(
         ticket = machine.file()
         assert await asyncio.to_thread(ticket.wait, None, 20)
         await asyncio.to_thread(eventually, lambda: server.state(kernel) == "waiting")
-        await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "starting")
+        await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "busy")
         ticket.release()
         await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "idle")
         assert server.state(kernel) == "running"
         assert "not defined" in await socket.run("x")
         await socket.close()
+
+    asyncio.run(use())
+
+
+def test_a_notebook_that_is_opened_without_a_free_gpu_is_connected_and_told_why(
+    machine: Machine, serve: Callable[..., JupyterServer]
+) -> None:
+    """Its cells wait with the kernel, also those of a page that is loaded again, and lose no line of output."""
+    server = serve()
+    ticket = machine.file()
+    assert ticket.wait(None, 20)
+    kernel = server.open("a.ipynb", "gpu")["kernel"]["id"]
+
+    async def use() -> None:
+        first = await asyncio.wait_for(server.connect(kernel), 5)
+        again = await asyncio.wait_for(server.connect(kernel), 5)
+        cell = asyncio.create_task(first.run("print(6 * 7)", patience_s=60))
+        model = await asyncio.to_thread(server.ask, "GET", f"api/kernels/{kernel}")
+        assert model["execution_state"] == "busy"
+        assert "urgent job" in model["reason"]
+        ticket.release()
+        assert await cell == "42\n"
+        assert await again.run("print(1)") == "1\n"
+        await first.close()
+        await again.close()
+        await asyncio.to_thread(eventually, lambda: server.activity(kernel) == "idle")
 
     asyncio.run(use())
 
