@@ -130,11 +130,16 @@ class Encoder:
 
 def raw_tensor(value: Any, live: bool) -> RawTensor | None:
     """Return a paddle tensor's bytes (a copy unless ``live``); None: it is no tensor."""
-    if not type(value).__module__.startswith(("paddle", "builtins")) or not hasattr(value, "inplace_version"):
+    if not is_tensor(value):
         return None
     from jupyter_paddle_gpu.checkpoint.capture import tensors
 
     return tensors.live(value) if live else tensors.copy(value)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a paddle tensor, without importing paddle."""
+    return type(value).__module__.startswith(("paddle", "builtins")) and hasattr(value, "inplace_version")
 
 
 def _fits(value: Any) -> bool:
@@ -201,7 +206,7 @@ def settle(live: Any, value: Any) -> Any:
             live[...] = value
             return live
         return value
-    if raw_tensor(value, live=True) is not None and raw_tensor(live, live=True) is not None:
+    if is_tensor(value) and is_tensor(live):
         from jupyter_paddle_gpu.checkpoint.capture import tensors
 
         return live if tensors.assign_like(live, value) else value

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, raw_tensor, settle
+from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, is_tensor, settle
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
 from jupyter_paddle_gpu.core.errors import NotKept
 
@@ -99,6 +99,10 @@ class Kept(Mapping[str, Any]):
                 copied.left_out.append(f"{name} is not saved: {error.fault}")
         return copied
 
+    def nbytes(self) -> int:
+        """Return about how many bytes the values take in a snapshot, without copying them."""
+        return sum(_nbytes(value) for value in {**self._waiting, **self}.values())
+
     def restore(self, data: Mapping[str, Any], tensors: Mapping[str, RawTensor]) -> None:
         """Put a snapshot's values where the kept ones live."""
         decoder = Decoder(tensors)
@@ -141,6 +145,21 @@ def _home(name: str, value: Any) -> dict[str, Any] | None:
     return None
 
 
+def _nbytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_tensor(value):
+        return int(value.size * value.element_size())
+    if isinstance(value, Mapping):
+        return sum(_nbytes(part) for part in dict(value).values())
+    if not isinstance(value, (list, tuple, deque)):
+        return len(str(value))
+    parts = list(value)
+    if parts and isinstance(parts[0], (int, float, str)):  # a history: one value tells of the others
+        return len(parts) * (len(str(parts[0])) + 1)
+    return sum(map(_nbytes, parts))
+
+
 def _holds_itself(value: Any) -> bool:
     """Whether changes happen inside the value, where they are seen."""
-    return isinstance(value, (dict, list, deque, np.ndarray)) or raw_tensor(value, live=True) is not None
+    return isinstance(value, (dict, list, deque, np.ndarray)) or is_tensor(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -68,6 +69,15 @@ class Store:
         self.quota_bytes = quota_bytes
         self.rate: float | None = None
         self._latest: dict[str, Written] | None = None  # tensor files of the newest snapshot
+
+    def prepare(self) -> None:
+        """Make the directory, and see that it takes snapshots. May be repeated. Raises StoreUnwritable."""
+        try:
+            writer.make_directory(self.directory)
+            if not os.access(self.directory, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise self.unwritable(error, 0) from None
 
     def save(self, state: State, **described: Unpack[Described]) -> Snapshot:
         """Write a snapshot, durable when this returns, and remove those that are no longer kept.
@@ -279,7 +289,8 @@ class Store:
         try:
             place = next(place for place in (self.directory, *self.directory.parents) if place.exists())
             status = os.statvfs(place)
-            free = f"{format_size(status.f_bavail * status.f_frsize)} free, {format_size(needed_bytes)} needed"
+            free = f"{format_size(status.f_bavail * status.f_frsize)} free"
+            free += f", {format_size(needed_bytes)} needed" if needed_bytes else ""
         except OSError:
             free = f"{format_size(needed_bytes)} needed"
         return StoreUnwritable(

@@ -83,7 +83,8 @@ class Training:
 
     def nbytes(self) -> int:
         """Return the bytes that a snapshot would have to hold, but for the small change."""
-        return self._freezer.nbytes() if self.has_training() else 0
+        kept = self.kept.nbytes() if "kept" in vars(self) else 0
+        return kept + (self._freezer.nbytes() if self.has_training() else 0)
 
     def keep(self, **values: object) -> None:
         """Put these values into every snapshot from now on; see Kept.keep. Raises NotKept with the reason."""

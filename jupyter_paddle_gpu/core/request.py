@@ -13,6 +13,7 @@ MIN_GRACE_S = 1.0
 MAX_GRACE_S = 3600.0
 MIN_EVERY_S = 10.0
 MAX_EVERY_S = 24 * 3600.0
+MIN_MEMORY_BYTES = 2**24  # less holds no Python: who writes 16 means 16Gi
 MAX_MEMORY_BYTES = 1 << 60
 
 FIELDS = ("gpus", "memory", "tier", "grace", "every")  # as people write them
@@ -44,7 +45,7 @@ class GpuRequest:
                 f"A snapshot every {self.every_s:g} s is outside {MIN_EVERY_S:g} s to {MAX_EVERY_S / 3600:g} h",
                 "Write auto, off, or a time such as 10m.",
             )
-        if self.memory_bytes is not None and not 0 < self.memory_bytes <= MAX_MEMORY_BYTES:
+        if self.memory_bytes is not None and not MIN_MEMORY_BYTES <= self.memory_bytes <= MAX_MEMORY_BYTES:
             raise RequestError(f"{self.memory_bytes} bytes is no memory to run in", "Ask for a size such as 16Gi.")
 
     @classmethod

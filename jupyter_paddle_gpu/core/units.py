@@ -41,8 +41,18 @@ def format_size(nbytes: int) -> str:
     return f"{value:.1f} TB"
 
 
+def format_quantity(nbytes: int) -> str:
+    """Return a size as people ask for it, in Kubernetes' quantities: ``16Gi``; to read where it is not a round one."""
+    for unit in ("Ti", "Gi", "Mi"):
+        if nbytes and nbytes % _SIZE_FACTORS[unit] == 0:
+            return f"{nbytes // _SIZE_FACTORS[unit]}{unit}"
+    return format_size(nbytes)
+
+
 def format_duration(seconds: float) -> str:
-    """Return a duration to read: ``0.4 s``, ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Return a duration to read: ``12 ms``, ``0.4 s``, ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    if 0.0005 <= seconds < 0.0995:
+        return f"{1000 * seconds:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 59.5:

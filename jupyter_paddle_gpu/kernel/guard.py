@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import Snapshot
@@ -34,12 +35,15 @@ def steps(loader: Iterable[Any], epochs: int = 1) -> Iterator[tuple[int, Any]]:
     return runtime().steps(loader, epochs)
 
 
-def keep(**values: object) -> None:
+def keep(*names: object, **values: object) -> None:
     """Put these values into every snapshot from now on: numbers, strings, lists, dicts, arrays, tensors.
 
     A variable of the caller with that name and value is followed: what it holds at a snapshot is what is saved.
     Raises NotKept, with the reason, for anything else.
     """
+    if names:
+        name = names[0] if isinstance(names[0], str) else "history"
+        raise NotKept(f"A value is kept under a name, and {names[0]!r:.40} has none", f"guard.keep({name}={name})")
     runtime().training.keep(**values)
 
 
@@ -80,7 +84,8 @@ def install(
     training that ended well: remove the directory to begin anew); ``grace_s`` is the time between SIGTERM and SIGKILL;
     ``every`` the time between two snapshots that the training makes by itself: seconds or a text such as "10m", "auto"
     (a hundredth of the time goes to them, the default) or "off". In a notebook the extension has installed the guard:
-    only the directory changes. Raises PaddleGpuError outside the main thread, RequestError for a time that is none.
+    only the directory changes. Raises PaddleGpuError outside the main thread, RequestError for a time that is none,
+    StoreUnwritable for a directory that takes no snapshots.
     """
     here = runtime()
     if every is not None:
@@ -91,6 +96,7 @@ def install(
         here.grace_s = grace_s
     if directory is not None:
         here.protection.use(Path(directory), always_resume=_shell() is None)
+        here.protection.store.prepare()
 
 
 def _protect(here: Runtime) -> None:

@@ -82,7 +82,7 @@ class Protection:
 
     def offered(self) -> Snapshot | None:
         """Return the newest snapshot of an earlier run, which only the user can ask for; None: there is none."""
-        if self._settled or self.always_resume or self.due() is not None:
+        if self._settled or self.saved_s or self.always_resume or self.due() is not None:
             return None
         return next(iter(self.store.list()), None)
 

@@ -148,7 +148,10 @@ class Runtime:
                 raise
             say(f"{error}\nThis training starts from its beginning; the snapshot stays.")
             return
-        say("\n".join([f"{name_of(used)} restored; the training goes on from there", left_open(report)]).strip())
+        source = f" from {used.path}" if protection.always_resume else ""
+        say(
+            "\n".join([f"{name_of(used)} restored{source}; the training goes on from there", left_open(report)]).strip()
+        )
 
     def after_cell(self) -> None:
         """A plain loop that begins beside an earlier run's snapshot is told of it when its first cell has ended."""

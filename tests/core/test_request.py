@@ -14,7 +14,7 @@ def test_a_kernelspec_s_words_become_a_request() -> None:
 
 def test_what_is_not_said_takes_the_default_or_stays() -> None:
     assert GpuRequest.from_config({}) == GpuRequest(1, None, "notebook", 60.0)
-    assert GpuRequest(2, 5, "batch", 9).changed(grace="1m", gpus=None) == GpuRequest(2, 5, "batch", 60.0)
+    assert GpuRequest(2, 5 << 30, "batch", 9).changed(grace="1m", gpus=None) == GpuRequest(2, 5 << 30, "batch", 60.0)
 
 
 def test_the_time_between_snapshots_is_a_duration_or_a_word() -> None:
@@ -38,6 +38,7 @@ def test_the_time_between_snapshots_is_a_duration_or_a_word() -> None:
         ({"every": "sometimes"}, "sometimes"),
         ({"memory": "lots"}, "lots"),
         ({"memory": "0"}, "0"),
+        ({"memory": "16"}, "16 bytes is no memory to run in"),
         ({"memory": True}, "True"),
         ({"memory": 10**400}, "no memory to run in"),
         ({"memory": "9" * 400}, "is not a size"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_paddle_gpu.core.errors import RequestError
-from jupyter_paddle_gpu.core.units import format_duration, format_size, parse_duration, parse_size
+from jupyter_paddle_gpu.core.units import format_duration, format_quantity, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,8 @@ def test_sizes_to_read(nbytes: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
+        (0.0, "0.0 s"),
+        (0.0123, "12 ms"),
         (0.42, "0.4 s"),
         (42.4, "42 s"),
         (59.6, "1 min 00 s"),
@@ -65,3 +67,8 @@ def test_sizes_to_read(nbytes: int, text: str) -> None:
 )
 def test_durations_to_read(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+def test_sizes_to_ask_for_keep_their_unit() -> None:
+    assert [format_quantity(parse_size(text)) for text in ("16Gi", "512Mi", "2Ti")] == ["16Gi", "512Mi", "2Ti"]
+    assert format_quantity(10**9) == "1.0 GB"

@@ -156,7 +156,7 @@ def test_what_is_kept_can_be_dropped_also_when_its_variable_is_gone(tmp_path: Pa
         "%paddle_gpu keep --drop bset",
         "%paddle_gpu keep --drop",
     )
-    assert "what is kept; no training yet" in output
+    assert "the first save measures the time" in output
     assert "Kept in every snapshot: best\n" in output
     assert "bset is not kept. Did you mean best? These are: best." in output
     assert "--drop needs the names" in output

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_paddle_gpu.core.wire import EXIT_EVICTED
+from tests.cases.programs import finished, said
 
 HEAD = """
 import atexit, os, signal, sys, time
@@ -152,3 +153,28 @@ def test_files_beside_the_script_do_no_harm_and_are_named(place: Path) -> None:
         (place / name).write_text("raise RuntimeError('the user\\'s own file')")
     _, err = evicted(place, HEAD + INSTALL + REST)
     assert f"random.py in {place} hides the module 'random'" in err
+
+
+@pytest.mark.parametrize("directory", ["/proc/nope", "file"])
+def test_a_directory_that_takes_no_snapshots_is_told_when_the_guard_is_installed(place: Path, directory: str) -> None:
+    (place / "file").touch()
+    done = finished(place, f"from jupyter_paddle_gpu import guard\nguard.install({directory!r})\nprint('on')")
+    assert done.returncode == 1
+    assert f"No snapshot could be written to {directory}" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_value_without_a_name_is_refused_with_what_to_write(place: Path) -> None:
+    done = finished(place, "from jupyter_paddle_gpu import guard\nguard.keep('history')")
+    assert "A value is kept under a name, and 'history' has none. guard.keep(history=history)" in done.stderr
+
+
+def test_a_prediction_counts_what_is_kept(place: Path) -> None:
+    text = said(
+        place,
+        "import numpy as np\nfrom jupyter_paddle_gpu import guard\nguard.install('backup')\n"
+        "parts = {'big': np.zeros(10**6), 'history': [1.5] * 1000, 'nested': [{'a': np.zeros(1000)}]}\n"
+        "guard.keep(parts=parts)\nprint(guard.status().nbytes, guard.save().nbytes)",
+    )
+    predicted, real = map(int, text.split())
+    assert 0.9 * real <= predicted <= 1.1 * real

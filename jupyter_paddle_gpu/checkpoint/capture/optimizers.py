@@ -14,7 +14,7 @@ from paddle.optimizer.lr import LRScheduler
 
 from jupyter_paddle_gpu.checkpoint.capture import tensors
 from jupyter_paddle_gpu.checkpoint.capture.inventory import Trained
-from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, raw_tensor, settle
+from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, is_tensor, settle
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
 
 LBFGS = paddle.optimizer.LBFGS
@@ -73,7 +73,7 @@ def _own(optimizer: Any) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) or isinstance(value, np.ndarray) or raw_tensor(value, live=True) is not None
+    return type(value) in (int, float) or isinstance(value, np.ndarray) or is_tensor(value)
 
 
 def inexact(item: Trained) -> list[str]:

@@ -10,7 +10,7 @@ from jupyter_paddle_gpu.core.display import Facts, Shown, Table
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder
-from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.core.units import format_duration, format_quantity
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, too_short
 from jupyter_paddle_gpu.kernel.move import move_notebook
@@ -81,20 +81,20 @@ def _device_rows(view: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     rows = [
         ("GPU", holds),
         ("state", view["state"] + (f": {view['detail']}" if view["detail"] else "")),
-        ("tier", _tier_in_words(request["tier"])),
+        ("tier", _tier_in_words(request["tier"], bool(devices))),
         ("grace", format_duration(request["grace_s"])),
     ]
     if request["memory_bytes"]:
-        rows.append(("memory", format_size(request["memory_bytes"])))
+        rows.append(("memory", format_quantity(request["memory_bytes"])))
     return rows
 
 
-def _tier_in_words(name: str) -> str:
+def _tier_in_words(name: str, holds: bool) -> str:
     tiers = ladder()
     mine = next((tier for tier in tiers if tier.name == name), None)
     takers = [tier.name for tier in tiers if tier.preempts and (mine is None or tier.priority > mine.priority)]
     what = f"{name} ({mine.priority:,})" if mine else f"{name} (no longer on this machine's ladder: below all others)"
-    return what + (f"; can be taken by {', '.join(takers)}" if takers else "")
+    return what + (f"; can be taken by {', '.join(takers)}" if takers and holds else "")
 
 
 def _add_request_arguments(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
     elif view["why"]:
         title = f"Position {view['position']}: {view['why']}"
     else:
-        title = f"This kernel is {view['state']}, tier {_tier_in_words(view['request']['tier'])}"
+        title = f"This kernel is {view['state']}, tier {_tier_in_words(view['request']['tier'], True)}"
     held = sum(len(claim.devices) for claim in claims)
     title += f"\n{len(book.devices()) - held} of {len(book.devices())} {book.noun} free on this machine"
     return Table(title, ("", "devices", "tier", "owner", "what", "why"), rows, "Nobody holds or waits for one.")

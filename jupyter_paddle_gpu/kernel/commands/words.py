@@ -14,8 +14,8 @@ from jupyter_paddle_gpu.kernel.status import GuardStatus
 def prediction(guard: GuardStatus, grace_s: float) -> str:
     """Return what a save would take: ``2.1 GB, 4 s of 60 s``."""
     nbytes, save_s = guard.nbytes, guard.save_s
-    if not guard.training:
-        return "what is kept; no training yet" if guard.kept else "nothing to save yet"
+    if not guard.training and not guard.kept:
+        return "nothing to save yet"
     if save_s is None:
         return f"{format_size(nbytes)}; the first save measures the time"
     return f"{format_size(nbytes)}, {format_duration(save_s)} of {format_duration(grace_s)}"

@@ -25,7 +25,7 @@ from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder, Tier
-from jupyter_paddle_gpu.core.units import format_size
+from jupyter_paddle_gpu.core.units import format_quantity, format_size
 from jupyter_paddle_gpu.placement.local import claimfile, shared
 from jupyter_paddle_gpu.placement.local.machine import Machine, memory_bytes, read_machine
 
@@ -102,10 +102,9 @@ class Book:
                 f"Ask for at most {len(self.devices())} {self.noun}{plural}.",
             )
         if request.memory_bytes is not None and request.memory_bytes > (total := memory_bytes()):
-            raise RequestError(
-                f"{format_size(request.memory_bytes)} of memory were asked for, this machine has {format_size(total)}",
-                "Ask for less.",
-            )
+            asked = format_quantity(request.memory_bytes)
+            fault = f"{asked} of memory were asked for, this machine has {format_size(total)}"
+            raise RequestError(fault, "Ask for less.")
         tier = self.ladder().get(request.tier)
         return Claim(
             id=uuid.uuid4().hex,
