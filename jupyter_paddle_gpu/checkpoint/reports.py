@@ -25,9 +25,10 @@ class Frozen:
 class RestoreReport:
     """What a restore did. ``position``: where its loop goes on (None: the snapshot has none); ``waits``: the state is
     loaded when that loop begins; ``left_out``: a line for each part that no live object took; ``unclaimed``: kept
-    values that wait for a ``keep`` of their name."""
+    values that wait for a ``keep`` of their name; ``tensors``: how many were loaded, where only a part was."""
 
     position: Position | None
     waits: bool = False
     left_out: tuple[str, ...] = ()
     unclaimed: tuple[str, ...] = ()
+    tensors: int | None = None

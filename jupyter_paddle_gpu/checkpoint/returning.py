@@ -55,6 +55,18 @@ class Return:
         self.done, self._to_skip = done, set(done)
         return RestoreReport(position, waits, left_out, self._kept.unclaimed())
 
+    def restore_part(self, state: State) -> RestoreReport:
+        """See Training.restore_part."""
+        paddle = randoms.paddle_side()
+        if paddle is None:
+            raise _missing()
+        from jupyter_paddle_gpu.checkpoint.capture import partial
+
+        count, lines = partial.load(state, paddle.inventory.look_at_all())
+        self._kept.restore(state.structure["kept"], state.tensors)  # type: ignore[arg-type]  # a mapping, as compose made it
+        self._state = None
+        return RestoreReport(None, False, tuple(lines), self._kept.unclaimed(), count)
+
     def begin(self, key: LoopKey) -> Resume:
         """A loop begins: return how. Raises SnapshotMismatch when the state waited for it and does not fit."""
         state, loop = self._state, self._loop

@@ -128,6 +128,16 @@ class Training:
         self._restored = True
         return report
 
+    def restore_part(self, state: State) -> RestoreReport:
+        """Put what fits of this state into the live networks and optimizers, with the kept values.
+
+        What did not fit is in ``left_out``; the training begins at its beginning. Raises SnapshotMismatch where nothing
+        fits, and nothing is loaded then.
+        """
+        report = self._return.restore_part(state)
+        self._restored = True
+        return report
+
     def evict(self, exception: BaseException | None) -> None:
         """Let the training end with this exception at its next update or step boundary (None: let it run)."""
         self.gate.end(exception)

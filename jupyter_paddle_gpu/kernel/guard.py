@@ -56,15 +56,17 @@ def save() -> Snapshot:
     return runtime().protection.save(Cause.MANUAL)
 
 
-def restore(snapshot: Snapshot | Path | str | None = None) -> Snapshot:
+def restore(snapshot: Snapshot | Path | str | None = None, partial: bool = False) -> Snapshot:
     """Restore the newest good snapshot, or the given one (also by its step or directory name), and return it.
 
-    Raises SnapshotNotFound, SnapshotCorrupt, or SnapshotMismatch with the differences; nothing is half-loaded.
+    ``partial`` loads the weights and the optimizer state that fit another model, says what did not, and leaves the rest
+    of the training at its beginning. Raises SnapshotNotFound, SnapshotCorrupt, or SnapshotMismatch with the
+    differences; nothing is half-loaded.
     """
     protection = runtime().protection
     if isinstance(snapshot, str) and not Path(snapshot).is_dir():
         snapshot = protection.store.find(snapshot)
-    used, report = protection.restore(Path(snapshot) if isinstance(snapshot, str) else snapshot)
+    used, report = protection.restore(Path(snapshot) if isinstance(snapshot, str) else snapshot, partial)
     if what := left_open(report):
         say(what)
     return used

@@ -90,15 +90,15 @@ class Protection:
         """This run has begun on its own: earlier snapshots stay, and are not spoken of again."""
         self._settled = True
 
-    def restore(self, snapshot: Snapshot | Path | None = None) -> tuple[Snapshot, RestoreReport]:
-        """Restore the given snapshot, or the newest good one.
+    def restore(self, snapshot: Snapshot | Path | None = None, partial: bool = False) -> tuple[Snapshot, RestoreReport]:
+        """Restore the given snapshot, or the newest good one; ``partial``: what fits of it.
 
         Raises SnapshotNotFound, SnapshotCorrupt, SnapshotMismatch; nothing is half-loaded.
         """
         total = next((item.nbytes for item in self.store.list() if snapshot in (None, item, item.path)), 0)
         with progress("read", total) as tell:
             used, state = self.store.load(snapshot, tell)
-        report = self.training.restore(state)
+        report = self.training.restore_part(state) if partial else self.training.restore(state)
         self._settled = True
         self._saved_updates = self.training.updates
         remove_mark(self.directory)

@@ -221,6 +221,8 @@ def left_open(report: RestoreReport) -> str:
     """Return the lines about what a restore could not do yet, or at all; empty: everything is in place."""
     names = ", ".join(report.unclaimed)
     lines = [f"{names} was restored and waits: guard.keep({report.unclaimed[0]}=…) puts it in place"] if names else []
+    if report.tensors is not None:
+        lines.append(f"{report.tensors} tensors loaded")
     if report.waits:
         lines.append("the training's state waits for its loop of guard.steps")
     return "\n".join([*lines, *(f"not restored: {part}" for part in report.left_out)])

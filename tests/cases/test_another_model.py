@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases.programs import TRAINING, said
+from tests.cases.programs import TRAINING, finished, said
 
 SAVE = (
     TRAINING
@@ -91,3 +91,71 @@ def test_a_model_built_again_in_the_same_kernel_takes_its_state_with_the_optimiz
     )
     undisturbed, again = text.splitlines()
     assert again == undisturbed
+
+
+# What of the snapshot is in the live model after a restore in part: names of equal weights and of equal moments.
+IN_PART = (
+    TRAINING
+    + """
+guard.install("backup", every="off")
+if len(sys.argv) == 1:
+    paddle.seed(1)
+    model, optimizer = build(depth=2)
+    train(model, optimizer, 3)
+    best = [7]
+    guard.keep(best=best)
+    guard.save()
+    import pickle
+    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    moments = {param.name: optimizer._accumulators["moment1"][param.name].numpy() for param in model.parameters()}
+    with open("state", "wb") as file: pickle.dump((state, list(moments.values())), file)
+    sys.exit()
+paddle.seed(2)
+model, optimizer = eval(sys.argv[1])
+best = [0]
+guard.keep(best=best)
+try:
+    guard.restore(partial=True)
+except Exception as error:
+    print(type(error).__name__, error)
+def same(tensor, array):
+    here = tensor is not None and array is not None
+    return here and tensor.shape == list(array.shape) and bool((tensor.numpy() == array).all())
+import pickle
+with open("state", "rb") as file: state, moments = pickle.load(file)
+for index, (name, tensor) in enumerate(model.state_dict().items()):
+    held = optimizer._accumulators["moment1"].get(model.parameters()[index].name)
+    print(name, same(tensor, state.get(name)), same(held, moments[index] if index < len(moments) else None))
+print(best, np.isfinite(float(train(model, optimizer, 2)[-1] != "nan")))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("build", "weights", "moments", "told"),
+    [
+        ("build(depth=2)", "0 0 1 1 2 2", "0 0 1 1 2 2", ["6 tensors loaded", "not restored: learning rate"]),
+        ("build(depth=3)", "0 0 1 1", "0 0 1 1", ["2.weight: float32[8, 1] in the snapshot", "3.bias: only here"]),
+        ("build(depth=1)", "0 0", "0 0", ["Sequential.2.bias: only in the snapshot"]),
+        ("build(depth=2, rule=paddle.optimizer.SGD)", "0 0 1 1 2 2", "", ["AdamW: no optimizer of this kind"]),
+    ],
+    ids=["the same", "deeper", "less deep", "another optimizer"],
+)  # fmt: skip
+def test_what_fits_another_model_is_loaded_when_asked_for_and_the_rest_is_named(
+    place: Path, build: str, weights: str, moments: str, told: list[str]
+) -> None:
+    said(place, IN_PART)
+    done = finished(place, IN_PART, build)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert [name[0] for name, equal, _ in lines[:-1] if equal == "True"] == weights.split()
+    assert [name[0] for name, _, equal in lines[:-1] if equal == "True"] == moments.split()
+    assert lines[-1] == ["[7]", "True"]
+    assert [part for part in told if part not in done.stderr] == []
+
+
+def test_where_nothing_fits_nothing_is_loaded(place: Path) -> None:
+    said(place, IN_PART)
+    build_and_restore = IN_PART.split("def same")[0]
+    text = said(place, build_and_restore, "build(width=9)")
+    assert "SnapshotMismatch Nothing of the snapshot (Sequential) fits what is built here; nothing was loaded" in text

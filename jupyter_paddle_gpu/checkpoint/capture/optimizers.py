@@ -147,8 +147,13 @@ def differences(item: Trained, number: int, structure: Mapping[str, Any], bounda
 
 
 @paddle.no_grad()  # type: ignore[untyped-decorator]  # paddle is not followed
-def restore(item: Trained, number: int, structure: Mapping[str, Any], saved: Mapping[str, RawTensor]) -> None:
-    """Give the live optimizer the saved state, made where it does not exist yet, written in place where it does."""
+def restore(
+    item: Trained, number: int, structure: Mapping[str, Any], saved: Mapping[str, RawTensor], whole: bool = True
+) -> None:
+    """Give the live optimizer the saved state, made where it does not exist yet, written in place where it does.
+
+    ``whole``: what it has beside that is taken away, and its own numbers are set.
+    """
     optimizer, prefix = item.optimizer, f"optimizers.{number}."
     if optimizer.helper is None:  # paddle 2.6 makes it in the first update only, and needs it to make state
         optimizer.helper = LayerHelper(type(optimizer).__name__)
@@ -168,6 +173,8 @@ def restore(item: Trained, number: int, structure: Mapping[str, Any], saved: Map
             value = optimizer._add_accumulator(slot, target, dtype=_dtype(raw), shape=list(raw.shape))
         tensors.fill(value, raw)
         kept.add((full, target.name))
+    if not whole:
+        return
     _forget(item, kept)
     if isinstance(optimizer, LBFGS):
         optimizer.state = defaultdict(dict, Decoder(saved).decode(structure["state"]))

@@ -120,7 +120,7 @@ def _compare(made: Plan) -> None:
     for number, network in made.networks.items():
         prefix = f"networks.{number}."
         there = {name[len(prefix) :]: raw for name, raw in made.state.tensors.items() if name.startswith(prefix)}
-        here = _places(network)
+        here = places(network)
         for name in sorted(set(there) | set(here)):
             shown = f"{network.kind}.{name}"
             if name not in here:
@@ -136,7 +136,8 @@ def _compare(made: Plan) -> None:
                 made.differences.append(f"parameter {name}: {text}")
 
 
-def _places(network: Network) -> dict[str, Any]:
+def places(network: Network) -> dict[str, Any]:
+    """Return the live tensors of a network by name."""
     fresh = network_of(network.layer)
     return {**fresh.params, **{name: place[key] for name, (place, key) in fresh.moving.items()}}
 
@@ -147,7 +148,8 @@ def _mismatch(lines: list[str]) -> SnapshotMismatch:
     return SnapshotMismatch(
         "The snapshot belongs to another model or optimizer; nothing was loaded",
         (*unique[:_LINES], *more),
-        "Build the model and the optimizer as they were, or restore another snapshot.",
+        "Build the model and the optimizer as they were, restore another snapshot, or load what fits: "
+        "%paddle_gpu restore --partial, guard.restore(partial=True).",
     )
 
 
@@ -156,7 +158,7 @@ def apply(made: Plan) -> None:
     """Write the state into the live objects; the random state and what is kept are the caller's."""
     state = made.state
     for number, network in made.networks.items():
-        for name, tensor in _places(network).items():
+        for name, tensor in places(network).items():
             tensors.fill(tensor, state.tensors[f"networks.{number}.{name}"])
         _set_flags(network, _of(state, "networks")[number])
     decoder = Decoder(state.tensors)

@@ -26,9 +26,10 @@ def save(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 
 def restore(args: argparse.Namespace, variables: Namespace) -> Shown:
-    snapshot = guard.restore(args.snapshot)
+    snapshot = guard.restore(args.snapshot, args.partial)
     rows = [("from", f"{snapshot.path.name}, {age(snapshot)} old, {snapshot.cause.value}")]
-    return Facts(f"Restored: {what(snapshot)}", rows, [f"not exact: {text}" for text in snapshot.inexact])
+    title = f"Restored{' in part' if args.partial else ''}: {what(snapshot)}"
+    return Facts(title, rows, [f"not exact: {text}" for text in snapshot.inexact])
 
 
 def snapshots(args: argparse.Namespace, variables: Namespace) -> Shown:
@@ -109,6 +110,7 @@ def _snapshot_names(given: Sequence[str], variables: Namespace) -> list[str]:
 def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a snapshot's name or step (default: the newest good one)"
     parser.add_argument("snapshot", nargs="?", metavar="SNAPSHOT", help=what)
+    parser.add_argument("--partial", action="store_true", help="load what fits another model, and say what does not")
 
 
 COMMANDS = (
