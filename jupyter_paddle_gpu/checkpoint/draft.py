@@ -68,8 +68,8 @@ class Draft:
         if earlier is not None and (file := writer.describe_tensors(tensors)) == earlier.file:
             try:
                 os.link(earlier.path / name, self._path / name, follow_symlinks=False)
-            except OSError:  # no such links here, too many, or the snapshot was removed meanwhile
-                pass
+            except OSError as error:  # no such links here, too many, or the snapshot was removed meanwhile
+                self._store.links = isinstance(error, FileNotFoundError)
             else:
                 status = (self._path / name).lstat()
                 if stat.S_ISREG(status.st_mode) and status.st_size == file.nbytes:

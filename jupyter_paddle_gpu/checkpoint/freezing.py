@@ -103,6 +103,11 @@ class Freezer:
         paddle = randoms.paddle_side()
         return 0 if paddle is None else int(paddle.picture.nbytes(self._look()))
 
+    def frozen_nbytes(self) -> int:
+        """Return the bytes of the weights that do not train."""
+        paddle = randoms.paddle_side()
+        return 0 if paddle is None else int(paddle.picture.frozen_nbytes(self._look()))
+
     def _look(self) -> Any:
         """Return what is being trained, as the loop that runs sees it."""
         inventory = self.loop.inventory if self.loop is not None else None

@@ -12,6 +12,9 @@ DTYPE_BYTES = {
 }  # fmt: skip
 
 
+LEFT_OUT = "left_out"  # in the structure: names of tensors that belong to the state and are not in it
+
+
 @dataclass(frozen=True)
 class RawTensor:
     """One tensor: ``dtype`` by safetensors' name, ``shape``, and its elements in C order as little-endian bytes.
@@ -42,3 +45,8 @@ class State:
     @property
     def nbytes(self) -> int:
         return sum(tensor.nbytes for tensor in self.tensors.values())
+
+    def without_frozen(self) -> State:
+        """Return the state without the weights that do not train: a restore leaves those as it finds them."""
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name not in self.frozen}
+        return State(tensors, {**self.structure, LEFT_OUT: sorted(self.frozen)})

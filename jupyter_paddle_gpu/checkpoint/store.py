@@ -68,6 +68,7 @@ class Store:
         self.keep = keep
         self.quota_bytes = quota_bytes
         self.rate: float | None = None
+        self.links = True  # whether the file system has hard links, as far as is known
         self._latest: dict[str, Written] | None = None  # tensor files of the newest snapshot
 
     def prepare(self) -> None:
@@ -238,6 +239,10 @@ class Store:
         if snapshot.cause is not Cause.DRILL:  # it goes again at once, and may not push out another
             self._latest = {name: Written(snapshot.path, file) for name, file in files.items()}
             self.tidy()
+
+    def to_write(self, nbytes: int, frozen_nbytes: int) -> int:
+        """Return how many of a state's bytes a save will probably write: frozen weights are there already."""
+        return nbytes - frozen_nbytes if self.links and self.latest(layout.FROZEN) is not None else nbytes
 
     def latest(self, name: str) -> Written | None:
         """Return a tensor file of the newest snapshot, that new ones may refer to; None: there is none."""

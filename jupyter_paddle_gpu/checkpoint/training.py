@@ -86,6 +86,10 @@ class Training:
         kept = self.kept.nbytes() if "kept" in vars(self) else 0
         return kept + (self._freezer.nbytes() if self.has_training() else 0)
 
+    def frozen_nbytes(self) -> int:
+        """Return the bytes of the weights that do not train."""
+        return self._freezer.frozen_nbytes() if self.has_training() else 0
+
     def keep(self, **values: object) -> None:
         """Put these values into every snapshot from now on; see Kept.keep. Raises NotKept with the reason."""
         self.kept.keep(values)

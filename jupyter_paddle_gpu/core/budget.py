@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum
 
 # Protection may cost a thousandth of a step. A step that is too short for that is not copied at its boundary: a notice
 # then waits for the next boundary, which is near. A step that would keep a notice waiting for longer than PROMPT_S may
@@ -46,9 +47,32 @@ class Estimate:
         return None if self.seconds is None else self.seconds <= remaining_s
 
 
-def estimate(nbytes: int, bytes_per_s: float | None, fixed_s: float = 0.05) -> Estimate:
-    """Predict a save of ``nbytes`` from the measured rate; ``fixed_s`` stands for fsync, manifest and rename."""
-    return Estimate(nbytes, None if not bytes_per_s else fixed_s + nbytes / bytes_per_s)
+def estimate(nbytes: int, bytes_per_s: float | None, fixed_s: float = 0.05, to_write: int | None = None) -> Estimate:
+    """Predict a save of ``nbytes`` from the measured rate; ``fixed_s`` stands for fsync, manifest and rename, and
+    ``to_write`` is how many of the bytes are not on the disk yet (None: all)."""
+    written = nbytes if to_write is None else to_write
+    return Estimate(nbytes, None if not bytes_per_s else fixed_s + written / bytes_per_s)
+
+
+class Part(Enum):
+    """What of a state is saved in the time that is left."""
+
+    ALL = "all"
+    TRAINED = "what trains, and not the frozen weights"
+    NOTHING = "nothing: an earlier snapshot stays the newest"
+
+
+def what_fits(all_s: float | None, trained_s: float | None, left_s: float, earlier: bool) -> Part:
+    """Choose what to save in ``left_s`` seconds, where saving all takes ``all_s`` and only what trains ``trained_s``
+    (None: not measured yet).
+
+    Without an ``earlier`` snapshot nothing is lost by trying, even where it will probably not end in time.
+    """
+    if all_s is None or trained_s is None or all_s <= left_s:
+        return Part.ALL
+    if trained_s <= left_s or not earlier:
+        return Part.TRAINED if trained_s < all_s else Part.ALL
+    return Part.NOTHING
 
 
 def patience_s(remaining_s: float, save_s: float | None) -> float:

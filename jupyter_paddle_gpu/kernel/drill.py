@@ -35,7 +35,7 @@ class DrillReport:
 def play(runtime: Runtime) -> DrillReport:
     """Save, read back while the training stands still, compare, and remove the played snapshot again."""
     protection = runtime.protection
-    with protection.saving(Cause.DRILL, PATIENCE_S) as (frozen, snapshot):
+    with protection.alone(PATIENCE_S), protection.saving(Cause.DRILL, PATIENCE_S) as (frozen, snapshot):
         begun_s = time.monotonic()
         _, loaded = protection.store.load(snapshot)
         load_s = time.monotonic() - begun_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from jupyter_paddle_gpu.checkpoint.progress import progress
 from jupyter_paddle_gpu.checkpoint.training import Frozen, RestoreReport, Training
 from jupyter_paddle_gpu.checkpoint.where import limits
-from jupyter_paddle_gpu.core.budget import Estimate, estimate, patience_s
-from jupyter_paddle_gpu.core.errors import PaddleGpuError, SnapshotError
-from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
-from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served, Snapshot
-from jupyter_paddle_gpu.kernel.comeback import Mark, leave_mark, read_mark, remove_mark
+from jupyter_paddle_gpu.core.budget import Estimate, estimate
+from jupyter_paddle_gpu.core.errors import SnapshotError
+from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.kernel.comeback import read_mark, remove_mark
 from jupyter_paddle_gpu.kernel.shadow import without_users_directory
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FROZEN_LEFT_OUT = "the weights that do not train are not in it, for want of time: load them as before"
 PATIENCE_S = 10.0  # for a safe moment, when the user asks for a snapshot and nothing presses
 
 
@@ -47,8 +48,9 @@ class Protection:
         self._store: Store | None = None
         self.always_resume = always_resume
         self._settled = False  # whether the question of going on from an earlier snapshot is answered
-        self._saved_updates = 0
+        self.saved_updates = 0
         self.saved_s = 0.0  # when the last save ended, on the monotonic clock
+        self.last: Snapshot | None = None  # what this run has saved, or gone on from
 
     @property
     def store(self) -> Store:
@@ -100,7 +102,8 @@ class Protection:
             used, state = self.store.load(snapshot, tell)
         report = self.training.restore_part(state) if partial else self.training.restore(state)
         self._settled = True
-        self._saved_updates = self.training.updates
+        self.saved_updates = self.training.updates
+        self.last = None if partial else used
         remove_mark(self.directory)
         return used, report
 
@@ -116,7 +119,7 @@ class Protection:
 
     def moved(self) -> bool:
         """Whether the training has moved since the last snapshot."""
-        return self.training.updates > self._saved_updates
+        return self.training.updates > self.saved_updates
 
     def unsaved(self) -> bool:
         """Whether something would be lost: a training that moved since the last snapshot, or kept values."""
@@ -124,7 +127,12 @@ class Protection:
 
     def estimate(self) -> Estimate:
         """What a save would take now."""
-        return estimate(self.training.nbytes(), self.store.rate)
+        nbytes = self.training.nbytes()
+        return estimate(nbytes, self.store.rate, to_write=self.store.to_write(nbytes, self.training.frozen_nbytes()))
+
+    def estimate_trained(self) -> Estimate:
+        """What a save of what trains alone would take now."""
+        return estimate(self.training.nbytes() - self.training.frozen_nbytes(), self.store.rate)
 
     def save(self, cause: Cause, patience: float = PATIENCE_S, whole: bool = False) -> Snapshot:
         """Save at a safe moment, waited for at most ``patience`` seconds.
@@ -132,44 +140,46 @@ class Protection:
         ``whole``: rather not at all than what no boundary came for. Raises SnapshotError where there is nothing to
         save, StoreUnwritable where the directory refuses.
         """
-        with self._one_at_a_time(patience):
+        with self.alone(patience):
             with self.training.frozen(patience) as frozen:
                 if whole and frozen.cut_off:
                     raise SnapshotError(f"No safe moment came within {patience:g} s", "It is tried again.")
                 updates, draft = self.training.updates, self._write(frozen, cause)
             snapshot = draft.commit()  # the training goes on while the disk is busy
-            self._saved(updates)
+            self._saved(updates, snapshot)
             return snapshot
 
     @contextmanager
-    def saving(self, cause: Cause, patience: float) -> Iterator[tuple[Frozen, Snapshot]]:
-        """Save as ``save`` does; the training stands still until the block ends."""
-        with self._one_at_a_time(patience), self._saving_now(cause, patience) as saved:
-            yield saved
-
-    @contextmanager
-    def _saving_now(self, cause: Cause, patience: float) -> Iterator[tuple[Frozen, Snapshot]]:
+    def saving(self, cause: Cause, patience: float, frozen_too: bool = True) -> Iterator[tuple[Frozen, Snapshot]]:
+        """Save as ``save`` does; the training stands still until the block ends. ``frozen_too``: also what does not
+        train. To be called where ``alone`` holds."""
         with self.training.frozen(patience) as frozen:
-            updates, snapshot = self.training.updates, self._write(frozen, cause).commit()
-            self._saved(updates)
+            updates, snapshot = self.training.updates, self._write(frozen, cause, frozen_too).commit()
+            self._saved(updates, snapshot)
             yield frozen, snapshot
 
-    def _write(self, frozen: Frozen, cause: Cause) -> Draft:
-        with progress("saved", frozen.state.nbytes) as tell:
+    def _write(self, frozen: Frozen, cause: Cause, frozen_too: bool = True) -> Draft:
+        state = frozen.state if frozen_too else frozen.state.without_frozen()
+        left_out = () if frozen_too else (FROZEN_LEFT_OUT,)
+        with progress("saved", state.nbytes) as tell:
             return self.store.write(
-                frozen.state,
+                state,
                 position=frozen.position,
                 cause=cause,
-                inexact=frozen.inexact,
+                inexact=(*frozen.inexact, *left_out),
                 session=self.session or "",
                 progress=tell,
             )
 
-    def _saved(self, updates: int) -> None:
-        self._saved_updates, self.saved_s = updates, time.monotonic()
+    def _saved(self, updates: int, snapshot: Snapshot) -> None:
+        self.saved_updates, self.saved_s = updates, time.monotonic()
+        if snapshot.cause is not Cause.DRILL:
+            self.last = snapshot
 
     @contextmanager
-    def _one_at_a_time(self, patience: float) -> Iterator[None]:
+    def alone(self, patience: float) -> Iterator[None]:
+        """Let no other save run, waited for at most ``patience`` seconds. Raises SnapshotError where there is nothing
+        to save, or another one is still running."""
         if not self.has_anything():
             raise SnapshotError(
                 "There is nothing to save: no training has run and nothing is kept",
@@ -182,54 +192,9 @@ class Protection:
         finally:
             self._saving.release()
 
-    # For an eviction
-
-    def save_for(self, notice: EvictionNotice, remaining_s: float, then: Callable[[Served], None]) -> Served:
-        """Save for this notice (see eviction.Saver)."""
-        if (
-            waiting := self.not_yet_restored()
-        ) is not None:  # evicted again before the restore: what was saved is still the newest
-            return _served(waiting, 0.0, f"{name_of(waiting)} was not restored yet and stays the newest snapshot")
-        if not self.has_anything():
-            return Served(SaveOutcome.NOTHING, detail="nothing to save")
-        begun_s = time.monotonic()
-        with self._one_at_a_time(remaining_s):  # one that runs ends first: it takes no longer than ours would
-            save_s, left_s = self.estimate().seconds, remaining_s - (time.monotonic() - begun_s)
-            if left_s < (save_s or 0.0) and not self.moved() and (snapshot := next(iter(self.store.list()), None)):
-                served = self._leave(notice, snapshot, begun_s)  # no time for another, which would be the same
-                then(served)
-                return served
-            with self._saving_now(notice.cause, patience_s(left_s, save_s)) as (_, snapshot):
-                served = self._leave(notice, snapshot, begun_s)
-                then(served)
-        return served
-
-    def _leave(self, notice: EvictionNotice, snapshot: Snapshot, begun_s: float) -> Served:
-        """This snapshot is what the kernel comes back to."""
-        if self.session is not None and notice.cause not in (Cause.SHUTDOWN, Cause.DRILL):
-            leave_mark(self.directory, Mark(self.session, snapshot.path.name))
-        return _served(snapshot, time.monotonic() - begun_s, f"{self._what(snapshot)} saved")
-
-    def _what(self, snapshot: Snapshot) -> str:
-        if snapshot.step is not None:
-            return name_of(snapshot)
-        return "training" if self.training.has_training() else "kept values"
-
-    def newest(self) -> str:
-        """Return a clause about what a restore would use now."""
-        try:
-            snapshot = next(iter(self.store.list()), None)
-        except PaddleGpuError as error:
-            return error.fault
-        return f"{name_of(snapshot)} is the newest snapshot" if snapshot else "there is no snapshot"
-
 
 def name_of(snapshot: Snapshot) -> str:
     """Return how people call this snapshot: ``step 1200``."""
     if snapshot.step is not None:
         return f"step {snapshot.step}"
     return f"snapshot {snapshot.path.name}"
-
-
-def _served(snapshot: Snapshot, seconds: float, detail: str) -> Served:
-    return Served(SaveOutcome.SAVED, snapshot.path, snapshot.step, seconds, detail)

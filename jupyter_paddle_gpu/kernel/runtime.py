@@ -21,6 +21,7 @@ from jupyter_paddle_gpu.kernel.identity import Identity
 from jupyter_paddle_gpu.kernel.periodic import Periodic
 from jupyter_paddle_gpu.kernel.protection import Protection, name_of
 from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
+from jupyter_paddle_gpu.kernel.rescue import Rescue
 from jupyter_paddle_gpu.kernel.signals import SigtermWatch
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Runtime:
 
     def _protect(self, ending: Ending) -> None:
         self.watch.install()
-        self.eviction = Eviction(self.protection, ending, self._served, comes_back=self.link is not None)
+        self.eviction = Eviction(Rescue(self.protection), ending, self._served, comes_back=self.link is not None)
         self.periodic.start()
         atexit.register(self._at_exit)
         if self.link is not None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GuardStatus:
-    """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``grace_s`` the time
+    """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``trained_s`` one
+    without the frozen weights, ``grace_s`` the time
     that a notice leaves, ``every_s`` the time between two snapshots that the training makes by itself (None: it makes
     none) and ``periodic_fault`` why the last of those failed; ``due`` is the snapshot that the next ``guard.steps``
     restores; ``limits`` says what is wrong with quota and number of snapshots."""
@@ -29,6 +30,7 @@ class GuardStatus:
     kept: tuple[str, ...]
     nbytes: int
     save_s: float | None
+    trained_s: float | None
     grace_s: float
     every_s: float | None
     periodic_fault: str
@@ -51,6 +53,7 @@ def look(runtime: Runtime) -> GuardStatus:
         kept=protection.kept_names(),
         nbytes=training.nbytes(),
         save_s=protection.estimate().seconds,
+        trained_s=protection.estimate_trained().seconds,
         grace_s=runtime.grace(),
         every_s=runtime.periodic.interval_s(),
         periodic_fault=str(runtime.periodic.fault or ""),

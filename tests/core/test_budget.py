@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_paddle_gpu.core.budget import estimate, patience_s, shortest_step_s
+from jupyter_paddle_gpu.core.budget import Part, estimate, patience_s, shortest_step_s, what_fits
 
 
 def test_the_boundary_state_is_copied_where_that_costs_a_thousandth_of_a_step() -> None:
@@ -43,3 +43,25 @@ def test_patience_always_leaves_the_time_of_the_save(remaining_s: float, save_s:
 def test_a_notice_waits_for_half_of_what_the_save_leaves_and_for_a_fifth_where_that_is_unknown() -> None:
     assert patience_s(30.0, 10.0) == 10.0
     assert patience_s(30.0, None) == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(
+    ("all_s", "trained_s", "left_s", "earlier", "part"),
+    [
+        (None, None, 1.0, True, Part.ALL),
+        (10.0, 2.0, 10.0, True, Part.ALL),
+        (10.0, 2.0, 9.0, True, Part.TRAINED),
+        (10.0, 2.0, 1.0, True, Part.NOTHING),
+        (10.0, 2.0, 1.0, False, Part.TRAINED),
+        (10.0, 10.0, 1.0, True, Part.NOTHING),
+        (10.0, 10.0, 1.0, False, Part.ALL),
+    ],
+)
+def test_what_trains_comes_first_and_an_earlier_snapshot_stays_where_nothing_fits(
+    all_s: float | None, trained_s: float | None, left_s: float, earlier: bool, part: Part
+) -> None:
+    assert what_fits(all_s, trained_s, left_s, earlier) is part
+
+
+def test_what_is_on_the_disk_already_takes_no_time() -> None:
+    assert estimate(10**9, 10**9, fixed_s=0.0, to_write=10**7).seconds == pytest.approx(0.01)

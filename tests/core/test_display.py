@@ -41,7 +41,7 @@ def test_a_chinese_name_takes_two_columns_a_character() -> None:
     [(None, 5, ""), (4, 5, ""), (10, 5, "--grace 15s would do"), (3000, 5, "--grace 3600s"), (3601, 5, "keep less")],
 )
 def test_a_grace_that_would_do_is_named(save_s: float | None, grace_s: float, said: str) -> None:
-    guard = GuardStatus(Path(), True, None, False, True, True, (), 10**9, save_s, grace_s, None, "", None, None)
+    guard = GuardStatus(Path(), True, None, False, True, True, (), 10**9, save_s, save_s, grace_s, None, "", None, None)
     warnings = too_short(guard, grace_s)
     assert bool(warnings) == bool(said)
     assert said in "".join(warnings)

@@ -12,6 +12,7 @@ from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
 from jupyter_paddle_gpu.kernel.periodic import Periodic
 from jupyter_paddle_gpu.kernel.protection import Protection
+from jupyter_paddle_gpu.kernel.rescue import Rescue
 from tests.cases.programs import said
 from tests.kernel.kernels import notebook
 from tests.kernel.test_training_kernels import SETUP, STEPS
@@ -83,7 +84,7 @@ def test_one_that_fails_is_told_and_tried_again(place: Path) -> None:
     text = said(
         place,
         QUICK + SETUP + "import logging, pathlib, shutil\nlogging.basicConfig()\n"
-        "pathlib.Path('backup').write_text('no directory')\nguard.install('backup')\n"
+        "guard.install('backup')\npathlib.Path('backup').rmdir()\npathlib.Path('backup').write_text('no directory')\n"
         "from jupyter_paddle_gpu.kernel.runtime import runtime; runtime().every_s = 0.1\n"
         "def train_until(done):\n"
         "    for step, batch in guard.steps(data, epochs=1000):\n"
@@ -104,7 +105,7 @@ def test_a_notice_with_time_for_one_save_takes_the_one_that_has_just_ended(prote
     protection.store.rate = 1.0
     told: list[Served] = []
     notice = EvictionNotice(Cause.PREEMPTED, 10.0)
-    served = protection.save_for(notice, 1e-9, told.append)
+    served = Rescue(protection).save_for(notice, 1e-9, told.append)
     assert (served.outcome, served.snapshot) == (SaveOutcome.SAVED, snapshot.path)
     assert told == [served]
     assert len(protection.store.list()) == 1

@@ -114,6 +114,17 @@ def versions(inventory: Inventory) -> int:
     return sum(param.inplace_version for network in inventory.networks for param in network.params.values())
 
 
+def frozen_nbytes(inventory: Inventory) -> int:
+    """Return the bytes of the parameters that no update moves."""
+    names = _frozen(inventory)
+    return sum(
+        param.size * param.element_size()
+        for number, network in enumerate(inventory.networks)
+        for name, param in network.params.items()
+        if f"networks.{number}.{name}" in names
+    )
+
+
 def nbytes(inventory: Inventory) -> int:
     """Return the bytes of what the update moves."""
     return sum(tensor.size * tensor.element_size() for tensor in inventory.tensors())

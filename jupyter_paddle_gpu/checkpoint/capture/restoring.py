@@ -11,7 +11,7 @@ import paddle
 from jupyter_paddle_gpu.checkpoint.capture import optimizers, tensors
 from jupyter_paddle_gpu.checkpoint.capture.inventory import Inventory, Network, Trained, network_of
 from jupyter_paddle_gpu.checkpoint.keep import Decoder
-from jupyter_paddle_gpu.checkpoint.state import State
+from jupyter_paddle_gpu.checkpoint.state import LEFT_OUT, State
 from jupyter_paddle_gpu.core.errors import SnapshotMismatch
 
 _LINES = 40
@@ -117,10 +117,11 @@ def _show(name: tuple[str, str]) -> str:
 
 def _compare(made: Plan) -> None:
     """Compare every tensor of the networks, and of the optimizers' bare parameters."""
+    left_out = set(made.state.structure.get(LEFT_OUT, ()))  # type: ignore[call-overload]  # a list of names
     for number, network in made.networks.items():
         prefix = f"networks.{number}."
         there = {name[len(prefix) :]: raw for name, raw in made.state.tensors.items() if name.startswith(prefix)}
-        here = places(network)
+        here = {name: tensor for name, tensor in places(network).items() if prefix + name not in left_out}
         for name in sorted(set(there) | set(here)):
             shown = f"{network.kind}.{name}"
             if name not in here:
@@ -159,7 +160,8 @@ def apply(made: Plan) -> None:
     state = made.state
     for number, network in made.networks.items():
         for name, tensor in places(network).items():
-            tensors.fill(tensor, state.tensors[f"networks.{number}.{name}"])
+            if (raw := state.tensors.get(f"networks.{number}.{name}")) is not None:  # else left out, see LEFT_OUT
+                tensors.fill(tensor, raw)
         _set_flags(network, _of(state, "networks")[number])
     decoder = Decoder(state.tensors)
     for number, item in made.optimizers.items():

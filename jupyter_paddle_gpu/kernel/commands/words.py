@@ -28,9 +28,13 @@ def too_short(guard: GuardStatus, grace_s: float) -> list[str]:
         return []
     enough_s = min(math.ceil(save_s * 1.5), int(MAX_GRACE_S))
     do = f"%paddle_gpu request --grace {enough_s}s would do" if enough_s > save_s else "no grace is as long; keep less"
+    if guard.trained_s is not None and guard.trained_s <= grace_s:
+        else_ = f"else only what trains is saved ({format_duration(guard.trained_s)})"
+    else:
+        else_ = "else " + ("the last snapshot stays, and what came after it is lost" if guard.newest else "all is lost")
     return [
         f"A grace of {format_duration(grace_s)} is too short for a save of {format_size(nbytes)} "
-        f"({format_duration(save_s)}): {do}."
+        f"({format_duration(save_s)}): {do}; {else_}."
     ]
 
 
