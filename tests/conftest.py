@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--evictions", default="6", help="how many evictions at random moments the loop's test plays")
     parser.addoption("--moments", default="3", help="how many random moments of each kind of training are resumed")
+    parser.addoption("--kills", default="80", help="how many saves are killed at random moments")
+    parser.addoption("--fuzz", default="1000", help="how many broken manifests and contents are read")
     parser.addoption("--seed", default="1", help="draws the random moments")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("fuzz", max_examples=int(config.getoption("--fuzz")), deadline=None)

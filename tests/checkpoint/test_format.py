@@ -144,7 +144,7 @@ def changed(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 
 
 @given(CHANGES)
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(settings.get_profile("fuzz"), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_manifest_with_any_change_and_a_right_checksum_is_read_or_refused(
     files: Files, changes: list[tuple[int, int, bytes]]
 ) -> None:
@@ -154,7 +154,7 @@ def test_a_manifest_with_any_change_and_a_right_checksum_is_read_or_refused(
 
 
 @given(CHANGES)
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(settings.get_profile("fuzz"), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_contents_with_any_change_are_read_or_refused(files: Files, changes: list[tuple[int, int, bytes]]) -> None:
     with contextlib.suppress(layout.Broken):
         found = contents.decode(changed(files[1], changes), files[2])

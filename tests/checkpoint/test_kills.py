@@ -14,9 +14,8 @@ from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.snapshot import Position
 
 ROOT = Path(__file__).parents[2]
-KILLS = 80
 
-# Forks a saver, kills it at a random moment of its saves, and looks at what is left. Small, so that 80 kills are quick.
+# Forks a saver, kills it at a random moment of its saves, and looks at what is left. Small, so that kills are quick.
 DRIVER = """
 import os, pathlib, random, select, signal, sys
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
@@ -62,15 +61,16 @@ print(stray)
 """
 
 
-def test_a_kill_at_any_moment_leaves_the_newest_finished_snapshot(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_the_newest_finished_snapshot(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kills = int(pytestconfig.getoption("--kills"))
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(tmp_path), str(KILLS), "1"],
+        [sys.executable, "-c", DRIVER, str(tmp_path), str(kills), "1"],
         capture_output=True,
         text=True,
         cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > KILLS // 10, "the kills missed the saves: nothing was tried"
+    assert int(done.stdout) > kills // 10, "the kills missed the saves: nothing was tried"
     Store(tmp_path).save(Store(tmp_path).load()[1], position=None, cause=Cause.MANUAL)
     left = [place for place in tmp_path.iterdir() if not (place / "manifest.json").exists()]
     assert [file for place in left for file in place.iterdir() if file.stat().st_size] == []
