@@ -7,10 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from isal import isal_zlib
 
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
+
+Result = TypeVar("Result")
 
 PIECE_BYTES = 16 * 2**20  # smaller ones cost more in handing over between the threads, larger ones in latency
 _VIEWS = 1024  # what one preadv or pwritev takes: IOV_MAX of Linux
@@ -28,12 +31,13 @@ class Piece:
         return sum(view.nbytes for _, view in self.parts)
 
 
-def pieces(tensors: Iterable[tuple[str, memoryview]], offset: int) -> Iterator[Piece]:
-    """Cut tensors that lie one behind the other from ``offset`` on; the small ones share a piece."""
+def pieces(tensors: Iterable[tuple[str, memoryview]], offset: int, most: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Cut tensors that lie one behind the other from ``offset`` on into pieces of at most ``most`` bytes; the small
+    tensors share one."""
     parts: list[tuple[str, memoryview]] = []
     nbytes = 0
-    for name, view in _slices(tensors):
-        if parts and (nbytes + view.nbytes > PIECE_BYTES or len(parts) == _VIEWS):
+    for name, view in _slices(tensors, most):
+        if parts and (nbytes + view.nbytes > most or len(parts) == _VIEWS):
             yield Piece(offset, tuple(parts))
             offset, nbytes, parts = offset + nbytes, 0, []
         parts.append((name, view))
@@ -42,10 +46,10 @@ def pieces(tensors: Iterable[tuple[str, memoryview]], offset: int) -> Iterator[P
         yield Piece(offset, tuple(parts))
 
 
-def _slices(tensors: Iterable[tuple[str, memoryview]]) -> Iterator[tuple[str, memoryview]]:
+def _slices(tensors: Iterable[tuple[str, memoryview]], most: int) -> Iterator[tuple[str, memoryview]]:
     for name, view in tensors:
-        for start in range(0, max(1, view.nbytes), PIECE_BYTES):
-            yield name, view[start : start + PIECE_BYTES]
+        for start in range(0, max(1, view.nbytes), most):
+            yield name, view[start : start + most]
 
 
 class Checksums:
@@ -55,8 +59,14 @@ class Checksums:
         self._crcs: dict[str, int] = dict.fromkeys(names, 0)
 
     def add(self, piece: Piece) -> None:
+        """Go on with the bytes of the next piece."""
         for name, view in piece.parts:
             self._crcs[name] = isal_zlib.crc32(view, self._crcs[name])
+
+    def join(self, piece: Piece, crcs: Iterable[int]) -> None:
+        """Go on with the next piece, whose parts were computed already."""
+        for (name, view), crc in zip(piece.parts, crcs, strict=True):
+            self._crcs[name] = isal_zlib.crc32_combine(self._crcs[name], crc, view.nbytes)
 
     def __getitem__(self, name: str) -> int:
         return self._crcs[name]
@@ -68,8 +78,8 @@ def crc32(data: bytes | memoryview) -> int:
     return checksum
 
 
-def transfer(items: Iterable[Piece], work: Callable[[Piece], None], lanes: int = 1) -> Iterator[Piece]:
-    """Do ``work`` on every piece in ``lanes`` threads, and yield each piece when it is done, in their order.
+def transfer(items: Iterable[Piece], work: Callable[[Piece], Result], lanes: int = 1) -> Iterator[tuple[Piece, Result]]:
+    """Do ``work`` on every piece in ``lanes`` threads, and yield each piece with its result, in their order.
 
     No more pieces are taken from ``items`` than are under way. Raises what ``work`` raises; whatever ends it, no work
     runs any more afterwards.
@@ -77,9 +87,9 @@ def transfer(items: Iterable[Piece], work: Callable[[Piece], None], lanes: int =
     items = iter(items)
     first = list(itertools.islice(items, 2))
     if len(first) < 2:  # not worth a thread
-        yield from _one_by_one(first, work)
+        yield from ((piece, work(piece)) for piece in first)
         return
-    under_way: deque[tuple[Piece, Future[None]]] = deque()
+    under_way: deque[tuple[Piece, Future[Result]]] = deque()
     pool = ThreadPoolExecutor(lanes, "paddle-gpu-transfer")
     try:
         for piece in itertools.chain(first, items):
@@ -92,26 +102,18 @@ def transfer(items: Iterable[Piece], work: Callable[[Piece], None], lanes: int =
         pool.shutdown(cancel_futures=True)
 
 
-def _one_by_one(items: Iterable[Piece], work: Callable[[Piece], None]) -> Iterator[Piece]:
-    for piece in items:
-        work(piece)
-        yield piece
-
-
-def _submit(pool: ThreadPoolExecutor, work: Callable[[Piece], None], piece: Piece) -> Future[None]:
+def _submit(pool: ThreadPoolExecutor, work: Callable[[Piece], Result], piece: Piece) -> Future[Result]:
     try:
         return pool.submit(work, piece)
     except RuntimeError:  # an interpreter that exits begins no thread: the last save is made all the same
-        done: Future[None] = Future()
-        work(piece)
-        done.set_result(None)
+        done: Future[Result] = Future()
+        done.set_result(work(piece))
         return done
 
 
-def _done(under_way: deque[tuple[Piece, Future[None]]]) -> Piece:
+def _done(under_way: deque[tuple[Piece, Future[Result]]]) -> tuple[Piece, Result]:
     piece, future = under_way.popleft()
-    future.result()
-    return piece
+    return piece, future.result()
 
 
 def views(tensors: Mapping[str, RawTensor]) -> Iterator[tuple[str, memoryview]]:

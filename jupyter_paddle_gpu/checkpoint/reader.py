@@ -17,6 +17,7 @@ from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
 from jupyter_paddle_gpu.checkpoint.pieces import Checksums, Piece, crc32, pieces, transfer, views
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
 
+_PIECE_BYTES = 2 * 2**20  # a large page of memory, and no more than a processor's cache holds
 _LANES = 2  # threads that read: a disk that is far away, or many, has more than one answer under way
 
 Progress = Callable[[int], None]  # gets the bytes read so far
@@ -92,8 +93,9 @@ def _read_tensors(fd: int, file: TensorFile, tell: Progress) -> dict[str, RawTen
         begin, end = end, end + entry.nbytes
         tensors[name] = RawTensor(entry.dtype, entry.shape, data[begin:end])
     checksums = Checksums(tensors)
-    for piece in transfer(pieces(views(tensors), file.header), partial(_read_piece, fd), _LANES):
-        checksums.add(piece)
+    parts = pieces(views(tensors), file.header, _PIECE_BYTES)
+    for piece, crcs in transfer(parts, partial(_read_piece, fd), _LANES):
+        checksums.join(piece, crcs)
         tell(piece.offset + piece.nbytes)
     for name, entry in file.tensors.items():
         if checksums[name] != entry.crc32:
@@ -101,8 +103,10 @@ def _read_tensors(fd: int, file: TensorFile, tell: Progress) -> dict[str, RawTen
     return {name: RawTensor(raw.dtype, raw.shape, raw.data.toreadonly()) for name, raw in tensors.items()}
 
 
-def _read_piece(fd: int, piece: Piece) -> None:
+def _read_piece(fd: int, piece: Piece) -> list[int]:
+    """Fill a piece, and return the checksums of its parts: they are still in this processor's cache."""
     _fill(fd, [view for _, view in piece.parts], piece.offset)
+    return [crc32(view) for _, view in piece.parts]
 
 
 def _memory(nbytes: int) -> memoryview:
@@ -110,7 +114,7 @@ def _memory(nbytes: int) -> memoryview:
 
     Not a mapping of the file: a disk that fails, or a file that is cut off meanwhile, would kill the process.
     """
-    memory = mmap.mmap(-1, nbytes)
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without them
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(memory)

@@ -57,7 +57,7 @@ def write_tensors(fd: int, tensors: Mapping[str, RawTensor], tell: Progress) -> 
             checksums.add(piece)
             yield piece
 
-    for piece in transfer(checked(), lambda piece: write_all(fd, [view for _, view in piece.parts], piece.offset)):
+    for piece, _ in transfer(checked(), lambda piece: write_all(fd, [view for _, view in piece.parts], piece.offset)):
         written += piece.nbytes
         tell(written)
     return _described(header, placed, checksums)
