@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -10,6 +11,7 @@ if sys.path and sys.path[0] in ("", __import__("os").getcwd()):  # a random.py b
 
 from ipykernel.kernelapp import IPKernelApp  # after the working directory is out of the way
 
+from jupyter_paddle_gpu.core.environment import ENV_AWAITED
 from jupyter_paddle_gpu.kernel import extension
 
 CONNECTED_S = 0.25  # ZMQ_RECONNECT_IVL is 0.1 s, and up to as much again by chance
@@ -25,7 +27,7 @@ class PaddleGpuKernelApp(IPKernelApp):  # type: ignore[misc]  # ipykernel is not
 
     def start(self) -> None:
         """Answer who has waited for this kernel only when they listen, too: each socket connects by itself."""
-        if self.shell_socket.poll(0):
+        if os.environ.pop(ENV_AWAITED, None):
             time.sleep(CONNECTED_S)
         super().start()
 

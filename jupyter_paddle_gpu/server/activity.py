@@ -19,7 +19,15 @@ from jupyter_paddle_gpu.server.view import SessionView
 # Whoever listens connects again within 0.2 s (ZMQ_RECONNECT_IVL, 0.1 s, and up to as much by chance), a slow machine
 # later: the first greeting may be too early for some.
 GREETINGS_AFTER_S = (0.0, 0.3, 1.0, 4.0)
-_SOON_S = 0.005
+
+
+class _Busy(str):
+    """Jupyter's "busy" as we say it for a kernel that is not there; what Jupyter hears of a kernel is a plain text."""
+
+    __slots__ = ()
+
+
+_BUSY = _Busy("busy")
 
 
 class KernelActivity:
@@ -29,6 +37,9 @@ class KernelActivity:
         self._kernels = kernel_manager
         self._loop = loop
         self._away: set[str] = set()
+        self._early: dict[str, SessionView] = {}  # of kernels that Jupyter is about to have
+        self._watch = kernel_manager.start_watching_activity
+        kernel_manager.start_watching_activity = self._started
 
     def observe(self, view: SessionView) -> None:
         """Take a session's state from the sessions' thread."""
@@ -47,21 +58,30 @@ class KernelActivity:
         channel.on_recv(answered)
         kernel.session.send(channel, "kernel_info_request")
 
-    def _follow(self, view: SessionView, looks: int = 400) -> None:
+    def _started(self, kernel_id: str) -> None:
+        """Jupyter has the kernel now, and calls it "starting": say what it waits for before a notebook asks."""
+        self._watch(kernel_id)
+        if (view := self._early.pop(kernel_id, None)) is not None:
+            self._follow(view)
+
+    def _follow(self, view: SessionView) -> None:
         if view.id not in self._kernels:
             self._away.discard(view.id)
-            if view.state is State.REQUESTED and looks:  # Jupyter puts it there in a moment, and then it is asked for
-                self._loop.call_later(_SOON_S, self._follow, view, looks - 1)
+            self._early.pop(view.id, None)
+            if view.state is State.REQUESTED:
+                self._early[view.id] = view
             return
         kernel = self._kernels.get_kernel(view.id)
         if view.state in (State.REQUESTED, State.WAITING):
             kernel.last_activity = datetime.now(timezone.utc)  # told every second: who waits is not idle for the culler
             self._away.add(view.id)
-            kernel.execution_state, kernel.reason = "busy", view.why
+            kernel.execution_state, kernel.reason = _BUSY, view.why
             _let_notebooks_in(kernel)
         elif view.state is State.RUNNING and view.id in self._away:
             self._away.discard(view.id)
             kernel.reason = ""
+            if isinstance(kernel.execution_state, _Busy):  # else a cell that has waited runs already
+                kernel.execution_state = "starting"  # what Jupyter makes idle with the kernel's first word
             for delay_s in GREETINGS_AFTER_S:
                 self._loop.call_later(delay_s, self._greet, view.id)
 

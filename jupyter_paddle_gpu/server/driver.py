@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from jupyter_paddle_gpu.core import wire
+from jupyter_paddle_gpu.core.environment import ENV_AWAITED
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -23,6 +25,7 @@ LOOK_S = 1.0  # how often a waiting session's place in the queue is read again
 RESTART_PATIENCE_S = 20.0
 
 Commands = Callable[["Driver", wire.Call], Coroutine[None, None, object]]
+SHORT_S = 0.2  # a place that comes as soon is none that anybody has waited for
 
 
 class Driver:
@@ -39,6 +42,7 @@ class Driver:
         self._life: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[object]] = set()
         self._giving_up: asyncio.TimerHandle | None = None
+        self._awaited = False  # clients have waited for the kernel that is about to start
 
     async def start(self, launch: Launch) -> None:
         """Start the kernel, or start it again: in place where an agent holds devices, else when they are granted."""
@@ -181,12 +185,14 @@ class Driver:
         self._ports.hold(session.record.launch.connection)
         session.queued(True)
         ahead, self.ahead, session.wanted = self.ahead, None, None
+        begun_s = time.monotonic()
         self.pending = ahead or await self.placement.request(session.order())
         grant = await self.await_grant(lambda: self.pending)
         if grant is None:
             self._leave_queue()
             return None
         self.pending = None
+        self._awaited = session.state is State.WAITING or time.monotonic() - begun_s > SHORT_S
         session.move(Event.SCHEDULED)
         return await self.placement.start(session.order(), grant)
 
@@ -216,8 +222,9 @@ class Driver:
             await placed.close()
 
     async def _start_kernel(self, placed: Placed, again: bool = True) -> None:
-        launch = self.session.record.launch
-        await placed.send(wire.Start(launch.command, launch.cwd, launch.env, launch.connection_file, again))
+        launch, awaited = self.session.record.launch, self._awaited
+        env = {**launch.env, ENV_AWAITED: "1"} if awaited else launch.env
+        await placed.send(wire.Start(launch.command, launch.cwd, env, launch.connection_file, again))
 
     def _hear(self, message: wire.Message) -> None:
         session = self.session

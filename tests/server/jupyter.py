@@ -134,6 +134,10 @@ class JupyterServer:
         """Return what Jupyter says of a kernel: idle, busy, starting."""
         return str(self.ask("GET", f"api/kernels/{kernel}")["execution_state"])
 
+    def reason(self, kernel: str) -> str:
+        """Return why Jupyter says that a kernel is as it is."""
+        return str(self.ask("GET", f"api/kernels/{kernel}").get("reason", ""))
+
     async def connect(self, kernel: str) -> NotebookSocket:
         """Open the websocket of a notebook."""
         url = f"ws://{self.base}api/kernels/{kernel}/channels?token={TOKEN}"

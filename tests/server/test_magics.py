@@ -13,7 +13,7 @@ def test_status_says_what_is_held_and_who_could_take_it(start: Callable[..., Ope
     _, client = start("gpu")
     run(client, "%load_ext jupyter_paddle_gpu")
     shown = run(client, "%paddle_gpu status")
-    for part in ("GPU 0", "running", "notebook (-10); can be taken by urgent, service,", "45 s", "1.1 GB"):
+    for part in ("GPU 0", "running", "notebook (-10); can be taken by urgent, service,", "45 s", "1Gi"):
         assert part in shown
     tiers = {"high": {"priority": 5}, "low": {"priority": 1, "preempts": False}}
     (machine.book / "machine.json").write_text(json.dumps({"gpus": ["0"], "tiers": tiers}))
