@@ -6,7 +6,9 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.placement.local.parent import tied_to_parent
@@ -20,10 +22,13 @@ class Job:
     """Use it in a with block: nothing of its group is left when the block ends, however it ends.
 
     The command inherits ``keep_fd``: if we are killed, whatever goes on using the devices goes on holding the lease.
+    A shell ends at a SIGTERM before what it has started, which may still save: that has ``grace_s`` seconds.
     Raises CannotRun when the command cannot be run.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], keep_fd: int) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], keep_fd: int, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._end_s: float | None = None  # of the grace, on the monotonic clock; None: nobody has sent SIGTERM
         try:
             self._process = subprocess.Popen(
                 command,
@@ -49,9 +54,25 @@ class Job:
             code = self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
             return None
+        if self._end_s is not None and time.monotonic() < self._end_s and _group_lives(self._process.pid):
+            time.sleep(patience_s)
+            return None
         return code if code >= 0 else 128 - code
 
     def signal(self, signum: int) -> None:
         """Signal the job's whole group; one that has ended is no error."""
+        if signum == signal.SIGTERM and self._end_s is None:
+            self._end_s = time.monotonic() + self._grace_s
         with contextlib.suppress(ProcessLookupError, PermissionError):  # the second: only a setuid process is left
             os.killpg(self._process.pid, signum)
+
+
+def _group_lives(group: int) -> bool:
+    """Whether a process of the group runs; one that has ended and waits to be reaped does not."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                state, _parent, its_group = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+                if int(its_group) == group and state != b"Z":
+                    return True
+    return False

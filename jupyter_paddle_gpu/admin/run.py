@@ -107,7 +107,7 @@ def _run(command: list[str], lease: HeldLease, received: list[int], grace_s: flo
     """Run the job until it ends or its grace is over, and return its exit code."""
     environment = {**os.environ, **environment_of(lease.devices)}
     kill_at_s: float | None = None
-    with Job(command, environment, lease.fd) as job:
+    with Job(command, environment, lease.fd, grace_s) as job:
         while (code := job.wait(LOOK_S)) is None:
             while received:
                 job.signal(received.pop(0))

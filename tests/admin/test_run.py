@@ -105,6 +105,40 @@ def test_a_job_that_hears_the_notice_ends_by_itself(book: Book) -> None:
     assert finish(job)[0] == 143
 
 
+BEHIND_A_SHELL = {
+    "a command after it": ["sh", "-c", "{python} train.py; echo done"],
+    "a pipe": ["bash", "-c", "{python} train.py 2>&1 | cat"],
+    "in the background": ["sh", "-c", "{python} train.py & wait"],
+}
+
+
+@pytest.mark.parametrize("ended", ["evicted", "by SIGTERM"])
+@pytest.mark.parametrize("command", BEHIND_A_SHELL.values(), ids=BEHIND_A_SHELL.keys())
+def test_a_job_behind_a_shell_has_its_time_to_save(book: Book, command: list[str], ended: str, tmp_path: Path) -> None:
+    """The shell ends at SIGTERM, what it has started saves a little longer [docker-stacks#275]."""
+    code = "from jupyter_paddle_gpu import guard\nguard.install('backup')\nguard.keep(best=[1])\n"
+    slow = "import signal, time\nsignal.signal(15, lambda *a: time.sleep(0.5))\n"
+    (tmp_path / "train.py").write_text(f"{slow}{code}print('up', flush=True)\ntime.sleep(60)")
+    at = ["env", "-C", str(tmp_path), *(part.format(python=sys.executable) for part in command)]
+    job = start(book, "run", "--grace", "30s", "--", *at)
+    assert job.stdout
+    assert job.stdout.readline() == "up\n"
+    if ended == "evicted":
+        assert finish(start(book, "run", "--tier", "urgent", "--", "true"))[0] == 0
+    else:
+        job.terminate()
+    began_s = time.monotonic()
+    assert finish(job)[0] == 143
+    assert time.monotonic() - began_s < 20, "the GPU is kept when all have ended"
+    assert list((tmp_path / "backup").glob("*/manifest.json"))
+
+
+def test_what_a_job_leaves_behind_at_its_own_end_does_not_keep_the_gpu(book: Book) -> None:
+    began_s = time.monotonic()
+    assert finish(start(book, "run", "--grace", "30s", "--", "sh", "-c", "sleep 60 >&- 2>&- &"))[0] == 0
+    assert time.monotonic() - began_s < 20
+
+
 def test_ctrl_c_while_waiting_withdraws_the_request(book: Book) -> None:
     holder = Ticket.file(book, GpuRequest(tier="urgent"), "holder")
     assert holder.poll()
