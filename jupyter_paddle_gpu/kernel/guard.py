@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from jupyter_paddle_gpu.core.errors import NotKept
@@ -86,9 +87,12 @@ def install(
     training that ended well: remove the directory to begin anew); ``grace_s`` is the time between SIGTERM and SIGKILL;
     ``every`` the time between two snapshots that the training makes by itself: seconds or a text such as "10m", "auto"
     (a hundredth of the time goes to them, the default) or "off". In a notebook the extension has installed the guard:
-    only the directory changes. Raises PaddleGpuError outside the main thread, RequestError for a time that is none,
+    only the directory changes; in a worker that multiprocessing spawns, which imports the script once more, nothing
+    happens. Raises PaddleGpuError outside the main thread, RequestError for a time that is none,
     StoreUnwritable for a directory that takes no snapshots.
     """
+    if _imported_by_a_worker():
+        return
     here = runtime()
     if every is not None:
         here.every_s = GpuRequest().changed(every=every).every_s
@@ -108,6 +112,16 @@ def _protect(here: Runtime) -> None:
     here.protect_process()
     if hidden := shadow_message():
         say(hidden)
+
+
+def _imported_by_a_worker() -> bool:
+    """Whether this is the import of a script by a worker of multiprocessing, which trains nothing of its own by it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _shell() -> Any:

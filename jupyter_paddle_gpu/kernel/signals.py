@@ -40,6 +40,7 @@ class SigtermWatch:
         self._action: bytes | None = None
         self._reader, self._writer = os.pipe()
         self._hearing = threading.Lock()
+        self._mask = threading.local()  # of the thread that forks
         for end in (self._reader, self._writer):
             os.set_blocking(end, False)
 
@@ -48,7 +49,7 @@ class SigtermWatch:
         self.look_again()
         self._action = _sigaction(signal.SIGTERM)
         # A child that gets SIGTERM before it has left us behind would write into our pipe: it waits for that.
-        os.register_at_fork(before=_block, after_in_parent=_unblock, after_in_child=self._leave_child)
+        os.register_at_fork(before=self._block, after_in_parent=self._unblock, after_in_child=self._leave_child)
         threading.Thread(target=self._listen, name="paddle-gpu-sigterm", daemon=True).start()
 
     def look_again(self) -> None:
@@ -110,6 +111,8 @@ class SigtermWatch:
             os.write(self._writer, bytes([signal.SIGTERM]))
 
     def _listen(self) -> None:
+        # Whoever started this process, or its main thread, may have blocked the signal: here it arrives all the same.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         while True:
             select.select([self._reader], [], [], LOOK_AGAIN_S)
             self.hear()
@@ -125,15 +128,13 @@ class SigtermWatch:
         signal.set_wakeup_fd(-1)
         if signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, self._handlers[-1] if self._handlers else signal.SIG_DFL)
-        _unblock()
+        self._unblock()
 
+    def _block(self) -> None:
+        self._mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 
-def _block() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-
-
-def _unblock() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    def _unblock(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask.before)
 
 
 def _sigaction(signum: int, new: bytes | None = None) -> bytes:
