@@ -19,11 +19,11 @@ _MARK = "__paddle_gpu_original__"
 Fit = Callable[[Callable[..., Any], Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def install(gate: Gate, fit: Fit) -> None:
+def install(gate: Gate, fit: Fit, ending: Callable[[], bool]) -> None:
     """Let every update of this process pass ``gate``, at once or when paddle is imported; the last gate counts.
 
-    ``fit`` is called in the place of paddle.Model.fit, with that, its module, the model and the arguments. Importing
-    paddle is not done here.
+    ``fit`` is called in the place of paddle.Model.fit, with that, its module, the model and the arguments; ``ending``
+    when a data-loading worker has died: whether this process ends as well. Importing paddle is not done here.
     """
 
     late = "paddle" in sys.modules
@@ -36,6 +36,7 @@ def install(gate: Gate, fit: Fit) -> None:
             _gate_class(cls, gate)
         _watch_hands(paddle.Tensor, gate)
         _lead_fit(paddle.hapi.model, fit)
+        _bear_with_workers(paddle.base.core, ending)
 
     on_arrival("paddle", patch)
 
@@ -86,3 +87,20 @@ def _watch_hands(tensor: type, gate: Gate) -> None:
 
     setattr(set_value, _MARK, method)
     tensor.set_value = set_value  # type: ignore[attr-defined]  # paddle.Tensor
+
+
+def _bear_with_workers(core: Any, ending: Callable[[], bool]) -> None:
+    """A SIGTERM to the whole group ends the workers of a DataLoader at once, and paddle's handler for that raises
+    wherever the main thread is: not in the middle of an eviction."""
+    original = getattr(core._throw_error_if_process_failed, _MARK, core._throw_error_if_process_failed)
+
+    @functools.wraps(original)
+    def throw() -> None:
+        try:
+            original()
+        except SystemError:
+            if not ending():
+                raise
+
+    setattr(throw, _MARK, original)
+    core._throw_error_if_process_failed = throw

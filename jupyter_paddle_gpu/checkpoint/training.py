@@ -39,6 +39,7 @@ class Training:
         self.gate = Gate()
         self.say = say
         self.before_fit: Callable[[], None] = lambda: None
+        self.ending: Callable[[], bool] = lambda: False  # whether this process is being evicted, asked by a handler
         self._freezing = threading.Lock()
         self._restored = False
 
@@ -70,7 +71,7 @@ class Training:
 
     def install(self) -> None:
         """Watch the updates of this process, now or once paddle is imported, which is not done here. Repeatable."""
-        hooks.install(self.gate, self._fit)
+        hooks.install(self.gate, self._fit, lambda: self.ending())
 
     @property
     def updates(self) -> int:

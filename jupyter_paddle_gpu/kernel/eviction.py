@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -94,7 +95,12 @@ class Eviction:
     def at_exit(self) -> None:
         """For ``atexit``: hold an ending process while a notice is being served, for the time that it has."""
         if self.begun and os.getpid() == self._pid:
-            self._ending.end_exit(lambda: self._over.wait(self._remaining_s()))
+            self._ending.end_exit(self._wait_for_the_end)
+
+    def _wait_for_the_end(self) -> None:
+        while not self._over.is_set() and self._remaining_s() > 0:
+            with contextlib.suppress(BaseException):  # Ctrl-C once more: the save goes on
+                self._over.wait(self._remaining_s())
 
     def _play(self, notice: EvictionNotice) -> None:
         self._answer(self._save(notice, notice.remaining_s, lambda served: None))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SHUTDOWN_PATIENCE_S = 1.0  # a Jupyter server sends SIGTERM after 2.5 s, SIGKILL after 5 s
+ON_ITS_WAY_S = 0.2  # how much later we may hear a SIGTERM than the processes that got it with us
 GRACE_S = 30.0  # what a SIGTERM leaves where nobody says more: the default of Kubernetes
 
 
@@ -43,6 +44,7 @@ class Runtime:
         self.identity = identity
         self.training = Training(say)
         self.training.before_fit = self.go_on
+        self.training.ending = self._ends
         self.training.install()
         self.protection = Protection(self.training, identity.snapshot_directory(), identity.session)
         self.watch = SigtermWatch(self._on_sigterm)
@@ -102,6 +104,13 @@ class Runtime:
         self.watch.hear()
         if self.eviction is not None:
             self.eviction.at_exit()
+
+    def _ends(self) -> bool:
+        """Whether this process is being evicted, by a SIGTERM perhaps that is just on its way."""
+        end_s = time.monotonic() + ON_ITS_WAY_S
+        while self.eviction is not None and not self.eviction.begun and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return self.eviction is not None and self.eviction.begun
 
     def _notice(self, notice: EvictionNotice) -> None:
         if self.eviction is not None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,6 +138,89 @@ for worker in workers: worker.start()
         _, err = running.process.communicate(timeout=30)
     assert running.process.returncode == EXIT_EVICTED
     assert err.count("saved, ended by SIGTERM") == 1
+
+
+# Its workers end at once where the whole group gets SIGTERM, and Paddle raises for each of them in the main thread.
+LOADER = """
+import numpy as np
+import paddle
+class Data(paddle.io.Dataset):
+    def __len__(self): return 100_000
+    def __getitem__(self, i): return np.full([4], i, "float32")
+if __name__ == "__main__":
+    big = np.zeros(50_000_000, "uint8"); guard.keep(big=big)
+    model = paddle.nn.Linear(4, 1)
+    optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
+    for step, batch in guard.steps(paddle.io.DataLoader(Data(), batch_size=4, num_workers=3)):
+        model(batch).mean().backward(); optimizer.step(); optimizer.clear_grad()
+        if step == 9: print("here", flush=True)
+        time.sleep(0.01)
+"""
+
+
+def test_the_groups_sigterm_with_a_loaders_workers_saves_once(place: Path) -> None:
+    """Paddle's handler of SIGCHLD raised in the main thread, in the middle of the exit hooks too [Paddle#46870]."""
+    with script(place, "import os; os.setsid()" + HEAD + INSTALL + LOADER) as running:
+        os.killpg(running.process.pid, signal.SIGTERM)
+        _, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED, err
+    assert err.count("saved, ended by SIGTERM") == 1
+    assert "SystemError" not in err
+
+
+def test_a_worker_that_is_killed_without_a_notice_is_paddles_error_as_ever(place: Path) -> None:
+    kill = "        if step == 20: import psutil; psutil.Process().children()[-1].kill()\n"
+    done = finished(place, HEAD + INSTALL + LOADER + kill)
+    assert done.returncode == 1
+    assert "exited is killed by signal: Killed" in done.stderr or "exited unexpectedly" in done.stderr
+
+
+def test_workers_that_import_the_script_once_more_save_nothing(place: Path) -> None:
+    """multiprocessing's spawn runs the top of the script in each worker; all get the group's SIGTERM."""
+    workers = """
+import multiprocessing
+if __name__ == "__main__":
+    workers = [multiprocessing.get_context("spawn").Process(target=print, args=("up",), kwargs={"flush": True})]
+    for worker in workers: worker.start(); worker.join()
+    workers = [multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,)) for _ in range(2)]
+    for worker in workers: worker.start()
+    time.sleep(2)
+    print('here', flush=True); time.sleep(60)
+"""
+    with script(place, "import os\nif __name__ == '__main__': os.setsid()" + HEAD + INSTALL + workers) as running:
+        os.killpg(running.process.pid, signal.SIGTERM)
+        _, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED
+    assert len(list((place / "backup").glob("0*"))) == 1, err
+
+
+def test_sigterm_that_is_blocked_is_heard_and_stays_blocked_over_a_fork(place: Path) -> None:
+    """Some launchers pass a blocked SIGTERM on; a library that waits for it in a thread of its own blocks it too."""
+    block = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])"
+    fork = """
+if (child := os.fork()) == 0: os._exit(0)
+os.waitpid(child, 0)
+print(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+"""
+    with script(place, block + HEAD + INSTALL + fork + REST) as running:
+        running.process.terminate()
+        _, err = running.process.communicate(timeout=30)
+    assert running.before == ["True"]
+    assert running.process.returncode == EXIT_EVICTED
+    assert err.count("saved, ended by SIGTERM") == 1
+
+
+def test_impatience_does_not_cost_the_save(place: Path) -> None:
+    """Ctrl-C again and again after SIGTERM: the first ends the program, the next ones meet its exit hooks."""
+    big = "import numpy as np; big = np.zeros(500_000_000, 'uint8'); guard.keep(big=big)\n"
+    with script(place, HEAD + INSTALL.replace("grace_s=3", "grace_s=20") + big + REST) as running:
+        running.process.terminate()
+        for _ in range(4):
+            time.sleep(0.03)
+            running.process.send_signal(signal.SIGINT)
+        _, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED, err
+    assert list((place / "backup").glob("*/manifest.json")), err
 
 
 def test_a_main_thread_that_ends_during_the_save_does_not_lose_it(place: Path) -> None:
