@@ -92,7 +92,7 @@ class Draft:
             writer.write_manifest(self._path, layout.encode(manifest))
         self._close()
         snapshot = describe(self._path, manifest)
-        self._store.committed(snapshot, self._files, self._written / max(1e-6, self._seconds))
+        self._store.committed(snapshot, self._files, self._written, self._seconds)
         return snapshot
 
     def _manifest(self, data: bytes, seconds: float) -> Manifest:

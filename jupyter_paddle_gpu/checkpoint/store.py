@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ class Store:
     """Snapshots in ``directory``, which is made at the first save. Several processes may save into one directory.
 
     ``keep`` is how many of the newest whole ones stay, ``quota_bytes`` what all may take (None: as much as there is);
-    see retention. ``rate`` is the measured bytes per second of the last save (None: none yet).
+    see retention. ``rate`` is the measured bytes per second of the last save, of ``rate_bytes`` (None: none yet).
     """
 
     def __init__(self, directory: Path, keep: int = KEEP, quota_bytes: int | None = None) -> None:
@@ -68,6 +69,7 @@ class Store:
         self.keep = keep
         self.quota_bytes = quota_bytes
         self.rate: float | None = None
+        self.rate_bytes = math.inf
         self.links = True  # whether the file system has hard links, as far as is known
         self._latest: dict[str, Written] | None = None  # tensor files of the newest snapshot
 
@@ -233,9 +235,9 @@ class Store:
                 claim.rmdir()  # with another step in its name the other process's directory does not collide
             sequence += 1
 
-    def committed(self, snapshot: Snapshot, files: Mapping[str, TensorFile], rate: float) -> None:
+    def committed(self, snapshot: Snapshot, files: Mapping[str, TensorFile], written: int, seconds: float) -> None:
         """A draft has become a snapshot: learn from it, and tidy."""
-        self.rate = rate
+        self.rate, self.rate_bytes = written / max(1e-6, seconds), written
         if snapshot.cause is not Cause.DRILL:  # it goes again at once, and may not push out another
             self._latest = {name: Written(snapshot.path, file) for name, file in files.items()}
             self.tidy()

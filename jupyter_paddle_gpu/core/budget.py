@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
@@ -47,11 +48,23 @@ class Estimate:
         return None if self.seconds is None else self.seconds <= remaining_s
 
 
-def estimate(nbytes: int, bytes_per_s: float | None, fixed_s: float = 0.05, to_write: int | None = None) -> Estimate:
-    """Predict a save of ``nbytes`` from the measured rate; ``fixed_s`` stands for fsync, manifest and rename, and
-    ``to_write`` is how many of the bytes are not on the disk yet (None: all)."""
+# The time of a small save goes to its system calls: it says nothing of one that is much larger.
+TELLING_BYTES = 4 * 2**20
+TELLING_TIMES = 8
+
+
+def estimate(
+    nbytes: int,
+    bytes_per_s: float | None,
+    fixed_s: float = 0.05,
+    to_write: int | None = None,
+    measured_bytes: float = math.inf,
+) -> Estimate:
+    """Predict a save of ``nbytes`` from the rate of one of ``measured_bytes``; ``fixed_s`` stands for fsync, manifest
+    and rename, and ``to_write`` is how many of the bytes are not on the disk yet (None: all)."""
     written = nbytes if to_write is None else to_write
-    return Estimate(nbytes, None if not bytes_per_s else fixed_s + written / bytes_per_s)
+    tells = measured_bytes >= min(TELLING_BYTES, written / TELLING_TIMES)
+    return Estimate(nbytes, fixed_s + written / bytes_per_s if bytes_per_s and tells else None)
 
 
 class Part(Enum):

@@ -128,11 +128,13 @@ class Protection:
     def estimate(self) -> Estimate:
         """What a save would take now."""
         nbytes = self.training.nbytes()
-        return estimate(nbytes, self.store.rate, to_write=self.store.to_write(nbytes, self.training.frozen_nbytes()))
+        to_write = self.store.to_write(nbytes, self.training.frozen_nbytes())
+        return estimate(nbytes, self.store.rate, to_write=to_write, measured_bytes=self.store.rate_bytes)
 
     def estimate_trained(self) -> Estimate:
         """What a save of what trains alone would take now."""
-        return estimate(self.training.nbytes() - self.training.frozen_nbytes(), self.store.rate)
+        nbytes = self.training.nbytes() - self.training.frozen_nbytes()
+        return estimate(nbytes, self.store.rate, measured_bytes=self.store.rate_bytes)
 
     def save(self, cause: Cause, patience: float = PATIENCE_S, whole: bool = False) -> Snapshot:
         """Save at a safe moment, waited for at most ``patience`` seconds.
@@ -172,9 +174,8 @@ class Protection:
             )
 
     def _saved(self, updates: int, snapshot: Snapshot) -> None:
-        self.saved_updates, self.saved_s = updates, time.monotonic()
-        if snapshot.cause is not Cause.DRILL:
-            self.last = snapshot
+        if snapshot.cause is not Cause.DRILL:  # that one goes again at once
+            self.saved_updates, self.saved_s, self.last = updates, time.monotonic(), snapshot
 
     @contextmanager
     def alone(self, patience: float) -> Iterator[None]:

@@ -14,6 +14,8 @@ from jupyter_paddle_gpu.core.units import format_duration, format_size
 from jupyter_paddle_gpu.kernel.comeback import Mark, leave_mark
 from jupyter_paddle_gpu.kernel.protection import Protection, name_of
 
+JUST_S = 1.0  # before a notice: what is kept has not changed much since
+
 
 class Rescue:
     """What eviction.Saver asks for, from this process's protection."""
@@ -29,26 +31,24 @@ class Rescue:
         if not protection.has_anything():
             return Served(SaveOutcome.NOTHING, detail="nothing to save")
         begun_s = time.monotonic()
-        try:
-            with protection.alone(remaining_s):  # one that runs ends first: it takes no longer than ours would
-                return self._save(notice, begun_s, begun_s + remaining_s, then)
-        except PaddleGpuError:
-            if (last := protection.last) is not None and last.path.is_dir():
-                with contextlib.suppress(OSError):  # the volume takes nothing any more, not even this
-                    self._mark(notice, last)
-            raise
+        if (last := protection.last) is not None:
+            with contextlib.suppress(OSError):
+                self._mark(notice, last)  # should this save fail or not end in time
+        with protection.alone(remaining_s):  # one that runs ends first: it takes no longer than ours would
+            return self._save(notice, begun_s, begun_s + remaining_s, then)
 
     def _save(self, notice: EvictionNotice, begun_s: float, end_s: float, then: Callable[[Served], None]) -> Served:
         protection, left_s = self._protection, end_s - time.monotonic()
         save_s, trained_s = protection.estimate().seconds, protection.estimate_trained().seconds
         part = what_fits(save_s, trained_s, left_s, earlier=protection.last is not None)
-        if part is Part.NOTHING and protection.last is not None:
+        kept_moved = protection.kept_names() and protection.saved_s < begun_s - JUST_S
+        if part is Part.NOTHING and protection.last is not None and (protection.moved() or not kept_moved):
             if protection.moved():
                 raise self._no_time(trained_s or 0.0, left_s)
             served = self._leave(notice, protection.last, begun_s)  # another one would be the same
             then(served)
             return served
-        all_of_it = part is Part.ALL
+        all_of_it = part is not Part.TRAINED
         patience = patience_s(left_s, save_s if all_of_it else trained_s)
         with protection.saving(notice.cause, patience, frozen_too=all_of_it) as (_, snapshot):
             served = self._leave(notice, snapshot, begun_s)

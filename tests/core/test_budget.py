@@ -65,3 +65,10 @@ def test_what_trains_comes_first_and_an_earlier_snapshot_stays_where_nothing_fit
 
 def test_what_is_on_the_disk_already_takes_no_time() -> None:
     assert estimate(10**9, 10**9, fixed_s=0.0, to_write=10**7).seconds == pytest.approx(0.01)
+
+
+def test_a_small_save_says_nothing_of_a_large_one() -> None:
+    """50 bytes in 10 ms are no 5 kB a second: for a gigabyte that would be two days, and no notice would wait."""
+    assert estimate(10**9, 5e3, measured_bytes=50).seconds is None
+    assert estimate(100, 5e3, measured_bytes=50).seconds is not None
+    assert estimate(10**9, 1e9, measured_bytes=10**7).seconds is not None

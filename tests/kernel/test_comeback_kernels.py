@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +77,53 @@ def test_evicted_again_before_the_restore_the_first_snapshot_stays_the_newest(
     assert "not restored yet" in second.detail
     for opened in later(place, environ):
         assert "best [7]" in opened.good(KEEP.format(value=0) + "\n" + LOOP)
+
+
+FULL = (
+    "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\nmore = 'x' * 99999; guard.keep(more=more)"
+)
+
+
+def test_after_a_save_that_failed_it_goes_on_from_the_one_before(place: Path, environ: dict[str, str]) -> None:
+    """The disk fills up in the save of the eviction itself: the previous snapshot of this run is used, not none."""
+    served = evict(place, environ, KEEP.format(value=7), "guard.save()", FULL)
+    assert served.outcome is SaveOutcome.FAILED
+    assert "File too large" in served.detail
+    for opened in later(place, environ):
+        assert "best [7]" in opened.good(KEEP.format(value=0) + "\n" + LOOP)
+
+
+def test_after_a_save_that_did_not_end_in_time_it_goes_on_from_the_one_before(
+    place: Path, environ: dict[str, str]
+) -> None:
+    """The state does not fit the grace: SIGKILL comes in the middle of its save [adaptdl#70]."""
+    with agent_end() as agent, notebook(place, agent, environ) as opened:
+        opened.good(KEEP.format(value=7))
+        first = opened.good("print(guard.save().path.parent)").strip()
+        opened.good("import numpy as np; big = np.zeros(10**9, 'uint8'); guard.keep(big=big)")
+        agent.notice()
+        end_s = time.monotonic() + 20
+        while not list(Path(first).glob("000002-*")) and time.monotonic() < end_s:
+            time.sleep(0.01)
+        os.kill(opened.pid, signal.SIGKILL)
+    assert not list(Path(first).glob("000002-*/manifest.json"))
+    for again in later(place, environ):
+        assert "best [7]" in again.good(KEEP.format(value=0) + "\n" + LOOP)
+
+
+def test_after_a_save_that_failed_it_does_not_go_on_from_another_run(place: Path, environ: dict[str, str]) -> None:
+    with agent_end() as agent, notebook(place, agent, environ) as opened:
+        opened.good(KEEP.format(value=7))
+        opened.good("guard.save()")
+        opened.manager.restart_kernel(now=True)  # the user begins anew
+        opened.client.wait_for_ready(timeout=60)
+        opened.good(KEEP.format(value=1))
+        opened.good(FULL)
+        agent.notice()
+        assert agent.wait(Served).outcome is SaveOutcome.FAILED
+    for again in later(place, environ):
+        assert "best [0]" in again.good(KEEP.format(value=0) + "\n" + LOOP)
 
 
 @pytest.mark.parametrize("cause", [Cause.SHUTDOWN])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_paddle_gpu.checkpoint.training import Training
+from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
 from jupyter_paddle_gpu.kernel.periodic import Periodic
@@ -109,3 +110,27 @@ def test_a_notice_with_time_for_one_save_takes_the_one_that_has_just_ended(prote
     assert (served.outcome, served.snapshot) == (SaveOutcome.SAVED, snapshot.path)
     assert told == [served]
     assert len(protection.store.list()) == 1
+
+
+def test_a_played_eviction_counts_for_no_snapshot(protection: Protection) -> None:
+    protection.training.keep(best=1.0)
+    older = protection.save(Cause.MANUAL)
+    _move(protection)
+    with protection.alone(1.0), protection.saving(Cause.DRILL, 1.0) as (_, played):
+        protection.store.delete(played)
+    assert protection.moved(), "what was trained since would be lost at a shutdown"
+    assert protection.last == older
+    protection.store.rate = 1.0
+    with pytest.raises(SnapshotError, match="1 update since the last snapshot are lost"):
+        Rescue(protection).save_for(EvictionNotice(Cause.PREEMPTED, 10.0), 1.0, lambda served: None)
+
+
+def test_what_is_kept_and_has_changed_since_is_saved_with_little_time_too(protection: Protection) -> None:
+    best = [1.0]
+    protection.training.keep(best=best)
+    older = protection.save(Cause.MANUAL)
+    protection.saved_s -= 60.0
+    best[0] = 2.0
+    protection.store.rate = 1.0
+    served = Rescue(protection).save_for(EvictionNotice(Cause.PREEMPTED, 10.0), 1.0, lambda served: None)
+    assert served.snapshot != older.path
