@@ -1,4 +1,8 @@
-"""``python -m jupyter_paddle_gpu.kernel -f CONNECTION_FILE``: ipykernel with our extension loaded."""
+"""``python -m jupyter_paddle_gpu.kernel -f CONNECTION_FILE``: ipykernel with our extension loaded.
+
+Our kernelspec calls ``main`` by ``python -c``: with ``-m`` Python itself imports a ``types.py`` of the notebook's
+directory before any line of ours runs.
+"""
 
 from __future__ import annotations
 
@@ -32,5 +36,10 @@ class PaddleGpuKernelApp(IPKernelApp):  # type: ignore[misc]  # ipykernel is not
         super().start()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the kernel to its end."""
     PaddleGpuKernelApp.launch_instance()
+
+
+if __name__ == "__main__":
+    main()

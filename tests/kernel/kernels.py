@@ -18,6 +18,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
+import jupyter_paddle_gpu
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.wire import Message, Notice, Ready, decode, encode
@@ -166,16 +167,17 @@ def notebook(
     directory: Path,
     agent: AgentEnd | None = None,
     environ: Mapping[str, str] | None = None,
-    module: str = "jupyter_paddle_gpu.kernel",
+    module: str = "",
     ready: bool = True,
 ) -> Iterator[Notebook]:
     """Start a kernel in ``directory`` and be its client; the kernel is ended with the block.
 
-    ``ready``: wait until it has told the agent so.
+    ``module`` instead of our kernelspec's command. ``ready``: wait until it has told the agent so.
     """
     specs = directory.parent / f"specs-{directory.name}" / "ours"
     specs.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", module, "-f", "{connection_file}"]
+    ours = json.loads((Path(jupyter_paddle_gpu.__file__).parent / "share/kernelspec/kernel.json").read_text())["argv"]
+    argv = [sys.executable, *(["-m", module, "-f", "{connection_file}"] if module else ours[1:])]
     (specs / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "ours", "language": "python"}))
     manager = KernelManager(kernel_name="ours", kernel_spec_manager=KernelSpecManager(kernel_dirs=[str(specs.parent)]))
     variables = {**os.environ, "JUPYTER_PADDLE_GPU_SNAPSHOTS": str(directory.parent / "snapshots"), **(environ or {})}

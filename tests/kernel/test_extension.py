@@ -54,10 +54,11 @@ def test_loading_again_is_silent(place: Path) -> None:
         assert "paddle-gpu" not in opened.good("%unload_ext jupyter_paddle_gpu\nprint('ok')")
 
 
-@pytest.mark.parametrize("module", ["jupyter_paddle_gpu.kernel", PLAIN])
+@pytest.mark.parametrize("module", ["", PLAIN], ids=["ours", "plain"])
 def test_files_beside_the_notebook_do_no_harm_and_are_named_where_they_might(place: Path, module: str) -> None:
-    for name in ("dl.py", "signal.py", "random.py"):
-        (place / name).write_text("raise RuntimeError('the user\\'s own file')")
+    early = () if module else ("types", "typing", "enum", "operator", "collections")  # imported by python -m itself
+    for name in ("dl", "signal", "random", *early):
+        (place / f"{name}.py").write_text("raise RuntimeError('the user\\'s own file')")
     with notebook(place, module=module) as opened:
         said = opened.good("%load_ext jupyter_paddle_gpu\nprint('first cell')")
         assert f"dl.py in {place} hides the module 'dl'" in said
