@@ -54,6 +54,8 @@ class Runtime:
         self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
         self.periodic = Periodic(self.protection, self.every)
         self._offered = False
+        self._judged: float | None = None  # the rate by which it was decided whether a save fits the grace
+        self._warned = False
 
     @property
     def protecting(self) -> bool:
@@ -136,6 +138,7 @@ class Runtime:
         for item in self.training.steps(loader, epochs):
             if time.monotonic() - last_look_s > 1.0:
                 self.watch.look_again()
+                self.warn_once()
                 last_look_s = time.monotonic()
             yield item
 
@@ -167,6 +170,21 @@ class Runtime:
         """A plain loop that begins beside an earlier run's snapshot is told of it when its first cell has ended."""
         if not self._offered and self.training.has_training():
             self.offer_once()
+        self.warn_once()
+
+    def warn_once(self) -> None:
+        """Say, before any eviction, that a save would not fit the grace: when one has shown how long it takes."""
+        rate = self.protection.store.rate
+        if self._warned or rate in (None, self._judged):
+            return
+        self._judged = rate
+        save_s = self.protection.estimate().seconds
+        if save_s is not None and save_s > (grace_s := self.grace()):
+            from jupyter_paddle_gpu.kernel.commands.words import too_short
+            from jupyter_paddle_gpu.kernel.status import look
+
+            self._warned = True
+            say("\n".join(too_short(look(self), grace_s)))
 
     def offer_once(self) -> None:
         """Tell of an earlier run's snapshot, once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -114,7 +115,7 @@ class Session:
         """The kernel ended by itself; its devices are still ours."""
         self.exit_code, self._log_tail = exited.exit_code, exited.log_tail
         last = "\n  ".join(["", *exited.log_tail.splitlines()])
-        self._detail = f"The kernel ended with exit code {exited.exit_code}{last}"
+        self._detail = f"The kernel {_how_it_ended(exited.exit_code)}{last}"
         self.move(Event.KERNEL_GONE)
         self._settled.set()
 
@@ -173,3 +174,13 @@ class Session:
             exit_code=self.exit_code,
             log_tail=self._log_tail,
         )
+
+
+def _how_it_ended(exit_code: int) -> str:
+    """Return how, in words; ``exit_code`` is negative for a signal, or 128 and more as a shell says it."""
+    signum = -exit_code if exit_code < 0 else exit_code - 128
+    if signum == signal.SIGKILL:
+        return "was killed (SIGKILL): if nobody did that, the machine or the container has run out of memory"
+    if signum in set(signal.Signals):
+        return f"was ended by {signal.Signals(signum).name}"
+    return f"ended with exit code {exit_code}"

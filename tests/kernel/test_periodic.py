@@ -134,3 +134,27 @@ def test_what_is_kept_and_has_changed_since_is_saved_with_little_time_too(protec
     protection.store.rate = 1.0
     served = Rescue(protection).save_for(EvictionNotice(Cause.PREEMPTED, 10.0), 1.0, lambda served: None)
     assert served.snapshot != older.path
+
+
+def test_a_grace_that_is_too_short_is_told_before_any_eviction(place: Path) -> None:
+    """The state does not fit the grace: known when a first save has shown how long it takes [adaptdl#70]."""
+    big = "import numpy as np; big = np.zeros(200_000_000, 'uint8'); guard.keep(big=big)\n"
+    with notebook(place) as opened:
+        assert "too short" not in opened.good(f"from jupyter_paddle_gpu import guard\n{big}guard.install(grace_s=30)")
+        assert "too short" not in opened.good("guard.save(); 0")
+        opened.good("guard.install(grace_s=0.01)")
+        said = opened.good("guard.save(); 0")
+        assert re.search(r"A grace of .* is too short for a save of 200 MB .*--grace \d+s would do", said)
+        assert "too short" not in opened.good("guard.save(); 0")
+    text = said_in_a_loop(place)
+    assert text.count("too short") == 1
+
+
+def said_in_a_loop(place: Path) -> str:
+    """Return what a long cell with a loop says while it runs."""
+    with notebook(place) as opened:
+        return opened.good(
+            SETUP + "import numpy as np; big = np.zeros(200_000_000, 'uint8'); guard.keep(big=big)\n"
+            "guard.install(grace_s=0.01)\nimport time\n"
+            "for step, batch in guard.steps([1, 2, 3]):\n    if step == 0: guard.save()\n    time.sleep(1.1)\n"
+        )

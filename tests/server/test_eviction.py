@@ -247,6 +247,25 @@ def test_a_kernel_behind_a_shell_is_evicted_and_comes_back(start: Callable[..., 
     assert run(client, again + "print(best)").endswith("[7]\n")
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("os.kill(os.getpid(), 9)", "was killed (SIGKILL): if nobody did that, the machine or the container has run"),
+        ("os._exit(137)", "was killed (SIGKILL)"),
+        ("os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
+        ("os._exit(3)", "ended with exit code 3"),
+    ],
+)
+def test_a_kernel_that_is_gone_says_how_it_ended(
+    start: Callable[..., Opened], machine: Machine, end: str, said: str
+) -> None:
+    """The kernel of the out-of-memory killer ended with nothing but “kernel died” [2i2c#3427, elyra#704]."""
+    manager, client = start("gpu")
+    client.execute(f"import os; {end}")
+    eventually(lambda: not manager.is_alive())
+    assert Manager.of_process().view(str(manager.kernel_id)).detail.startswith(f"The kernel {said}")
+
+
 def test_a_kernel_that_dies_over_and_over_is_not_started_without_end(
     machine: Machine, managed: Callable[[str], KernelManager]
 ) -> None:
