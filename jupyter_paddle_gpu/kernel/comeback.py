@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.core.units import format_duration
 
 _NAME = ".evicted.json"
+_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,24 @@ class Mark:
 def leave_mark(directory: Path, mark: Mark) -> None:
     """Write the mark, whole or not at all. Raises OSError."""
     temporary = directory / f"{_NAME}.{os.getpid()}"
-    temporary.write_text(json.dumps(to_plain(mark)))
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+        json.dump(to_plain(mark), file)
     temporary.replace(directory / _NAME)
 
 
 def read_mark(directory: Path) -> Mark | None:
     """Return the mark; None where there is none that can be read."""
     try:
-        return from_plain(Mark, json.loads((directory / _NAME).read_text()))
+        return from_plain(Mark, json.loads(_read(directory / _NAME)))
     except (OSError, ValueError, WireError):
         return None
+
+
+def _read(path: Path) -> bytes:
+    """Read a plain file: a pipe in its place, on a volume that others write to, would block for ever."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as file:
+        return file.read(_MOST_BYTES) or b""
 
 
 def remove_mark(directory: Path) -> None:

@@ -1,8 +1,9 @@
 """Hears SIGTERM wherever the program is, and whoever replaces its handler.
 
 Python runs a handler only between two instructions of the main thread. The byte that it writes to the wakeup
-descriptor comes at once, whatever Python handler is set: a thread reads it. Handlers set below Python (paddle does it
-at its import) are noticed by that thread and replaced by Python's own again.
+descriptor comes at once, whatever Python handler is set: a thread reads it, and passes it on to an event loop that
+wants it too. Handlers set below Python (paddle does it at its import) are noticed by that thread and replaced by
+Python's own again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.0
+_FROM_HANDLER = b"\0"  # what our handler writes; no signal has this number
 _SIGACTION_BYTES = 256  # struct sigaction has 152 on 64-bit Linux; it is kept and compared as a whole
 
 Handler = Callable[[int, "FrameType | None"], Any]
@@ -39,6 +41,8 @@ class SigtermWatch:
         self._main_task: Callable[[], None] | None = None
         self._action: bytes | None = None
         self._reader, self._writer = os.pipe()
+        self._event_loop = -1  # its wakeup descriptor
+        self._set_real_wakeup_fd = signal.set_wakeup_fd
         self._hearing = threading.Lock()
         self._mask = threading.local()  # of the thread that forks
         for end in (self._reader, self._writer):
@@ -47,6 +51,7 @@ class SigtermWatch:
     def install(self) -> None:
         """Begin to listen; in the main thread, where Python sets handlers."""
         self.look_again()
+        signal.set_wakeup_fd = self._set_wakeup_fd  # asyncio calls it like this
         self._action = _sigaction(signal.SIGTERM)
         # A child that gets SIGTERM before it has left us behind would write into our pipe: it waits for that.
         os.register_at_fork(before=self._block, after_in_parent=self._unblock, after_in_child=self._leave_child)
@@ -64,9 +69,9 @@ class SigtermWatch:
             signal.signal(signal.SIGTERM, self._handle)
             if callable(found) and found not in self._handlers:
                 self._handlers.append(found)
-        wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        if wakeup not in (-1, self._writer):  # an event loop's: it keeps it, our handler tells the thread
-            signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        wakeup = self._set_real_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        if wakeup not in (-1, self._writer):
+            self._event_loop = wakeup
 
     def take_back(self) -> None:
         """Undo a replacement below Python; from any thread."""
@@ -108,7 +113,7 @@ class SigtermWatch:
             task()
             return
         with contextlib.suppress(BlockingIOError):  # full of wake-ups already
-            os.write(self._writer, bytes([signal.SIGTERM]))
+            os.write(self._writer, _FROM_HANDLER)
 
     def _listen(self) -> None:
         # Whoever started this process, or its main thread, may have blocked the signal: here it arrives all the same.
@@ -121,10 +126,24 @@ class SigtermWatch:
     def hear(self) -> None:
         """Take in what has come: the thread does it all the time, an ending main thread once more."""
         with self._hearing, contextlib.suppress(BlockingIOError):
-            if signal.SIGTERM in os.read(self._reader, 4096) and self._main_task is None:
+            heard = os.read(self._reader, 4096)
+            if self._event_loop >= 0:
+                with contextlib.suppress(OSError):  # full of wake-ups, or just closed
+                    os.write(self._event_loop, heard.replace(_FROM_HANDLER, b""))
+            if (signal.SIGTERM in heard or _FROM_HANDLER in heard) and self._main_task is None:
                 self._on_sigterm()
 
+    def _set_wakeup_fd(self, fd: int, *, warn_on_full_buffer: bool = True) -> int:
+        """Stand in for signal.set_wakeup_fd: an event loop gets its bytes from us."""
+        if threading.current_thread() is not threading.main_thread():
+            return self._set_real_wakeup_fd(fd, warn_on_full_buffer=warn_on_full_buffer)  # raises
+        if fd >= 0:
+            os.fstat(fd)
+        before, self._event_loop = self._event_loop, fd
+        return before
+
     def _leave_child(self) -> None:
+        signal.set_wakeup_fd = self._set_real_wakeup_fd
         signal.set_wakeup_fd(-1)
         if signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, self._handlers[-1] if self._handlers else signal.SIG_DFL)

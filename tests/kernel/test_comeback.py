@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,18 @@ def test_a_mark_is_read_back_and_removed(tmp_path: Path) -> None:
 def test_a_broken_mark_is_no_mark(tmp_path: Path, text: str) -> None:
     (tmp_path / ".evicted.json").write_bytes(text.encode("latin-1"))
     assert read_mark(tmp_path) is None
+
+
+def test_a_pipe_or_a_link_in_its_place_is_no_mark_and_is_not_written_through(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".evicted.json")
+    assert read_mark(tmp_path) is None
+    leave_mark(tmp_path, Mark("s1", "step-7"))
+    assert read_mark(tmp_path) == Mark("s1", "step-7")
+    (tmp_path / "victim").write_text("whole")
+    (tmp_path / f".evicted.json.{os.getpid()}").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic"):
+        leave_mark(tmp_path, Mark("s2", "step-9"))
+    assert (tmp_path / "victim").read_text() == "whole"
 
 
 @pytest.mark.parametrize(

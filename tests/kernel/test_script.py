@@ -94,6 +94,22 @@ def test_the_users_own_handler_is_called_after_the_save(place: Path) -> None:
     assert out == "own, snapshots: 1\n"
 
 
+def test_an_event_loop_that_listens_for_sigterm_hears_it_beside_the_save(place: Path) -> None:
+    """asyncio takes Python's handler and the wakeup descriptor, both [aiohttp's run_app does]."""
+    loop = """
+import asyncio
+async def main():
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, print, 'theirs')
+    await asyncio.sleep(1.5)
+    print('here', flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    out, _ = evicted(place, HEAD + INSTALL + loop)
+    assert out.splitlines()[0] == "theirs"
+
+
 THIEVES = {
     "a library that swallows SIGTERM and SIGINT": """
 for s in (signal.SIGTERM, signal.SIGINT): signal.signal(s, lambda *a: None)
@@ -212,11 +228,11 @@ print(signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, []))
 
 def test_impatience_does_not_cost_the_save(place: Path) -> None:
     """Ctrl-C again and again after SIGTERM: the first ends the program, the next ones meet its exit hooks."""
-    big = "import numpy as np; big = np.zeros(500_000_000, 'uint8'); guard.keep(big=big)\n"
+    big = "import numpy as np; big = np.ones(800_000_000, 'uint8'); guard.keep(big=big)\n"
     with script(place, HEAD + INSTALL.replace("grace_s=3", "grace_s=20") + big + REST) as running:
         running.process.terminate()
-        for _ in range(4):
-            time.sleep(0.03)
+        for _ in range(20):
+            time.sleep(0.02)
             running.process.send_signal(signal.SIGINT)
         _, err = running.process.communicate(timeout=30)
     assert running.process.returncode == EXIT_EVICTED, err
