@@ -148,6 +148,7 @@ def test_a_grace_that_is_too_short_is_told_before_any_eviction(place: Path) -> N
         assert "too short" not in opened.good("guard.save(); 0")
     text = said_in_a_loop(place)
     assert text.count("too short") == 1
+    assert text.index("too short") < text.index("END"), "while the loop runs, not after it"
 
 
 def said_in_a_loop(place: Path) -> str:
@@ -157,4 +158,5 @@ def said_in_a_loop(place: Path) -> str:
             SETUP + "import numpy as np; big = np.zeros(200_000_000, 'uint8'); guard.keep(big=big)\n"
             "guard.install(grace_s=0.01)\nimport time\n"
             "for step, batch in guard.steps([1, 2, 3]):\n    if step == 0: guard.save()\n    time.sleep(1.1)\n"
+            "print('END')"
         )
