@@ -37,6 +37,17 @@ class _Taken:
     cut_off: bool = False
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """A loop that is over: its last position, the gate's moves then, the random state, the optimizers that were."""
+
+    loop: Loop
+    position: Position
+    moves: int
+    random: dict[str, Any]
+    alive: Any
+
+
 class Freezer:
     """Between the training's thread, which says ``begin``, ``reach`` and ``finish``, and the thread that saves."""
 
@@ -46,7 +57,7 @@ class Freezer:
         self._book = book
         self._news = threading.Condition()
         self._handed: tuple[Boundary, Position] | None = None  # with the gate held
-        self._last: tuple[Loop, Position, int] | None = None  # the loop that ended, where, and the moves then
+        self._last: _Ended | None = None
         self.loop: Loop | None = None
 
     # The training's thread
@@ -64,7 +75,9 @@ class Freezer:
                 self._book.finish(loop.key)
             if self.loop is loop:
                 self.loop = None
-                self._last = (loop, loop.here()[1], self.gate.moves)
+                paddle = randoms.paddle_side()
+                alive = None if paddle is None else paddle.inventory.alive()
+                self._last = _Ended(loop, loop.here()[1], self.gate.moves, randoms.take(), alive)
             self._news.notify_all()
 
     def _hand_over(self, loop: Loop) -> None:
@@ -122,26 +135,30 @@ class Freezer:
             return ()
         return (*(() if self._at_end() else (NO_POSITION,)), *_own_state(self._look()))
 
-    def _at_end(self) -> tuple[Loop, Position] | None:
-        """Return the last loop and where it ended, if nothing has moved since."""
-        if self._last is not None and self._last[2] == self.gate.moves:
-            return self._last[:2]
-        return None
+    def _at_end(self) -> _Ended | None:
+        """Return how the last loop ended, if nothing has moved since."""
+        return self._last if self._last is not None and self._last.moves == self.gate.moves else None
 
     def _take(self, deadline: Deadline) -> _Taken:
         """Hold the gate and take the best state there is."""
-        loop = self.loop
-        while loop is not None and loop.running() and not loop.called_us():
-            if (reached := self._boundary(loop, deadline)) is not None:
-                return self._of_loop(loop, *reached)
-            if deadline.left_s() <= 0:
-                return self._cut_off(loop)
+        while True:
             loop = self.loop
-        if not self._hold_between_steps(deadline):
-            return self._torn()
+            if loop is not None and loop.running() and not loop.called_us():
+                if (reached := self._boundary(loop, deadline)) is not None:
+                    return self._of_loop(loop, *reached)
+                if deadline.left_s() <= 0:
+                    return self._cut_off(loop)
+            elif not self._hold_between_steps(deadline):
+                return self._torn()
+            elif self.loop is loop and not (loop is not None and loop.closed):
+                break
+            else:
+                self.gate.let_go()  # a loop has begun or ended meanwhile
         if loop is None:
             ended = self._at_end()
-            return self._interrupted(*ended) if ended and ended[0].interrupted else self._outside(ended)
+            if ended and ended.loop.interrupted:
+                return self._interrupted(ended.loop, ended.position)
+            return self._outside(ended)
         return self._inside(loop)
 
     def _hold_between_steps(self, deadline: Deadline) -> bool:
@@ -201,18 +218,24 @@ class Freezer:
             "The optimizer's update has not ended in the time that was left", "The previous snapshot stays the newest."
         )
 
-    def _outside(self, ended: tuple[Loop, Position] | None) -> _Taken:
-        """No loop runs: everything as it is now."""
+    def _outside(self, ended: _Ended | None) -> _Taken:
+        """No loop runs: everything as it is now.
+
+        If a loop has ended, and not its own thread asks, then as it was when the loop had ended: what the program has
+        built since, and drawn for it, it builds and draws again when it comes back.
+        """
+        then = None if ended is None or ended.loop.in_my_thread() else ended
         moment, inventory, needed = None, None, set()
         paddle = randoms.paddle_side()
         if paddle is not None and self.gate.updates:
-            inventory = paddle.inventory.look()
+            inventory = paddle.inventory.look(among=then.alive if then else None)
             moment = paddle.picture.take(inventory)
             last = max((item.last for item in inventory.trained), default=0)
             needed = {number for number, item in enumerate(inventory.trained) if item.last == last and item.in_network}
-        boundary = Boundary(randoms.take(), {}, {}, self._kept.encode(), inventory, moment)
+        random = then.random if then else randoms.take()
+        boundary = Boundary(random, {}, {}, self._kept.encode(), inventory, moment)
         inexact = () if ended or not self.gate.updates else (NO_POSITION,)
-        return _Taken(boundary, needed, ended[1] if ended else None, None, inexact)
+        return _Taken(boundary, needed, ended.position if ended else None, None, inexact)
 
     def _compose(self, taken: _Taken) -> Frozen:
         boundary, kept = taken.boundary, taken.boundary.kept

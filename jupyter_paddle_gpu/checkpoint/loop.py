@@ -69,9 +69,13 @@ class Loop:
         """Whether the loop's thread is inside of it: not once it was left by an error whose traceback lives on."""
         return not self.closed and (self._frame is None or on_stack(self._frame, self._thread_id))
 
+    def in_my_thread(self) -> bool:
+        """Whether the calling thread is the one that runs the loop, or ran it."""
+        return threading.get_ident() == self._thread_id
+
     def called_us(self) -> bool:
         """Whether the calling thread runs the loop's body."""
-        return not self.closed and threading.get_ident() == self._thread_id and own_stack_has(self._frame)
+        return not self.closed and self.in_my_thread() and own_stack_has(self._frame)
 
     def close(self, finished: bool) -> bool:
         """The loop is over; returns whether it came to its end or was left by break, not by an exception."""

@@ -48,7 +48,7 @@ class Return:
         try:
             targets, left_out = self._load(state, loop)
         except SnapshotMismatch:
-            if not (done and loop["current"]):
+            if not done or (len(done) == 1 and not loop["current"]):  # else other networks come first
                 raise
             waits = True
         self._state, self._loop, self._targets = state, loop, targets
@@ -75,6 +75,10 @@ class Return:
         current = LoopKey.of(loop["current"]) if loop["current"] else None
         if key != current and key in self._to_skip:
             self._to_skip.discard(key)
+            if current is None and key == self.done[-1]:  # here the snapshot was taken
+                self._state = None
+                self._load(state, loop, unless=self._targets)
+                randoms.give(loop["random"])  # the next network is made of it
             return Resume(skip=True)
         if current is None:
             self._state = None

@@ -28,7 +28,9 @@ _MODULES = {  # the modules of kinds/, and the functions of each
     "schedulers": ("decays", "steps", "cycles", "plateau"),
     "networks": ("tied", "late_part", "average", "static", "parallel"),
     "data": ("own_sampler", "distributed_sampler", "workers", "stream", "shards", "lists"),
-    "loops": ("accumulate", "in_a_class", "recomputed", "two_loops", "folds", "fit", "fit_accumulated"),
+    "loops": (
+        "accumulate", "in_a_class", "recomputed", "two_loops", "folds", "drawn_between", "fit", "fit_accumulated",
+    ),
 }  # fmt: skip
 KINDS = tuple(f"{module}.{name}" for module, names in _MODULES.items() for name in names)
 _PATIENCE_S = 5.0

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 import paddle
 
@@ -86,19 +87,24 @@ def parameters_of(optimizer: Any) -> list[Any]:
     return flat
 
 
-def look(fresh_since: int | None = None) -> Inventory:
+def alive() -> WeakSet[Any]:
+    """Return the optimizers that there are now."""
+    return WeakSet(REGISTRY.optimizers())
+
+
+def look(fresh_since: int | None = None, among: WeakSet[Any] | None = None) -> Inventory:
     """Find what is being trained.
 
     ``fresh_since``: a training loop is open and began at this number of updates; where a network was built twice the
-    newest counts. None: no loop is open; then it is the one that was trained last.
+    newest counts. None: no loop is open; then it is the one that was trained last. ``among``: only these optimizers.
     """
-    layers, optimizers, scalers = _find()
+    layers, optimizers, scalers = _find(among)
     everything = name_all(layers, optimizers, scalers)
     if any(network < 0 for item in everything.trained for network, _, _ in item.params):
         # an optimizer holds itself, and outlives its network until the next collection
         del everything, layers, optimizers, scalers
         gc.collect()
-        layers, optimizers, scalers = _find()
+        layers, optimizers, scalers = _find(among)
         everything = name_all(layers, optimizers, scalers)
     chosen = []
     for twins in by_signature(everything.trained):
@@ -111,11 +117,15 @@ def look_at_all() -> Inventory:
     return name_all(*_find())
 
 
-def _find() -> tuple[list[Any], list[Any], list[Any]]:
+def _find(among: WeakSet[Any] | None = None) -> tuple[list[Any], list[Any], list[Any]]:
     """Return what is alive and fully made: another thread may be building a network right now."""
     return (
         [layer for layer in REGISTRY.layers() if "_sub_layers" in vars(layer)],
-        [optimizer for optimizer in REGISTRY.optimizers() if "_accumulators" in vars(optimizer)],
+        [
+            optimizer
+            for optimizer in REGISTRY.optimizers()
+            if "_accumulators" in vars(optimizer) and (among is None or optimizer in among)
+        ],
         [scaler for scaler in REGISTRY.scalers() if "_enable" in vars(scaler)],
     )
 

@@ -110,6 +110,23 @@ def folds(guard: Any, pace: Pace, history: History) -> None:
         one_fold(fold)
 
 
+def drawn_between(guard: Any, pace: Pace, history: History) -> None:
+    """What is drawn between two loops takes long: most pictures are taken there."""
+    guard.keep(history=history)
+    for part in range(3):
+        net = mlp(8)
+        for _ in range(20):
+            time.sleep(0.001)
+            paddle.randn([2])
+        optimizer = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+        for step, batch in guard.steps(loader_of(batch_size=128), epochs=1):
+            loss = loss_of(net, batch, pace)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            history.append((part, step, float(loss).hex()))
+
+
 class Heard(paddle.callbacks.Callback):  # type: ignore[misc]  # paddle is not followed
     """A user's callback: writes down every batch, and what it counts itself."""
 
