@@ -6,7 +6,8 @@
 The tensors of a file stand in the order of their bytes, which follow one another without gaps behind the header of
 safetensors (with the eight bytes of its length): so their places follow from their kinds and shapes, and cannot
 overlap. Each name stands once in all files, none is ``__metadata__``. ``structure`` are JSON values that refer to
-tensors by name. Contents of more than 256 MiB are neither written nor read.
+tensors by name. The contents of a rank from 1 on have ``"shared": [NAME, …]`` beside these: tensors of rank 0's files
+that are this rank's too. Contents of more than 256 MiB are neither written nor read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jupyter_paddle_gpu.checkpoint.format import TENSOR_FILES, Broken, from_json, to_json
+from jupyter_paddle_gpu.checkpoint.format import TENSOR_FILES, Broken, from_json, part_tensors, to_json
 from jupyter_paddle_gpu.checkpoint.state import DTYPE_BYTES, RawTensor
 
 MAX_BYTES = 256 * 2**20
@@ -51,10 +52,16 @@ class TensorFile:
 
 @dataclass(frozen=True)
 class Contents:
-    """The tensor files by name, and the structure."""
+    """The tensor files by name, and the structure; ``shared``: the names that a rank from 1 on has in rank 0's files
+    (None: these are rank 0's)."""
 
     files: Mapping[str, TensorFile]
     structure: Mapping[str, object]
+    shared: tuple[str, ...] | None = None
+
+    def entries(self) -> dict[str, Entry]:
+        """Return the tensors of all files."""
+        return {name: entry for file in self.files.values() for name, entry in file.tensors.items()}
 
     def optimizers(self) -> list[Mapping[str, object]]:
         """Return what the structure says of each optimizer."""
@@ -94,7 +101,8 @@ def encode(contents: Contents) -> bytes:
         }
         for name, file in contents.files.items()
     }
-    data = to_json({"files": files, "structure": contents.structure})
+    shared = {} if contents.shared is None else {"shared": contents.shared}
+    data = to_json({"files": files, "structure": contents.structure, **shared})
     if len(data) > MAX_BYTES:
         raise ValueError(
             f"the values beside the tensors take {len(data)} bytes, more than {MAX_BYTES}: "
@@ -103,22 +111,32 @@ def encode(contents: Contents) -> bytes:
     return data
 
 
-def decode(data: bytes, sizes: Mapping[str, int]) -> Contents:
-    """Return the contents of a file's bytes. ``sizes``: of the tensor files, by the manifest. Raises Broken."""
+def decode(data: bytes, sizes: Mapping[str, int], rank: int = 0) -> Contents:
+    """Return the contents of a rank's file. ``sizes``: of all files, by the manifest. Raises Broken."""
     plain = from_json(data)
     files = _object(plain.get("files"), "files")
-    if set(plain) != {"files", "structure"} or set(files) != {name for name in TENSOR_FILES if name in sizes}:
+    possible = (part_tensors(rank),) if rank else TENSOR_FILES
+    fields = {"files", "structure", "shared"} if rank else {"files", "structure"}
+    if set(plain) != fields or set(files) != {name for name in possible if name in sizes}:
         raise Broken("it does not hold the files that the manifest names")
     contents = Contents(
-        {name: _tensor_file(value) for name, value in files.items()}, _object(plain["structure"], "structure")
+        {name: _tensor_file(value) for name, value in files.items()},
+        _object(plain["structure"], "structure"),
+        _names(plain["shared"]) if rank else None,
     )
     for name, file in contents.files.items():
         if file.header < 8 or file.nbytes != sizes[name]:
             raise Broken(f"the tensors end at byte {file.nbytes} of {sizes[name]} of {name}")
-    names = [name for file in contents.files.values() for name in file.tensors]
+    names = [*(contents.shared or ()), *(name for file in contents.files.values() for name in file.tensors)]
     if len(set(names)) != len(names) or "__metadata__" in names:
         raise Broken("a tensor stands in two files, or has a name that none has")
     return contents
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise Broken("shared needs the names of tensors")
+    return tuple(value)
 
 
 def _tensor_file(value: Any) -> TensorFile:

@@ -15,8 +15,10 @@ from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.format import Manifest
 from jupyter_paddle_gpu.checkpoint.pieces import crc32
+from jupyter_paddle_gpu.checkpoint.ranks.parts import files_of
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
 from jupyter_paddle_gpu.core.errors import SnapshotError
+from jupyter_paddle_gpu.core.ranks import Part
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ class Draft:
         self._fds: list[int] = []
         self._seconds = 0.0
         self._files: dict[str, TensorFile] = {}
+        self._contents = b""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._path
 
     def write(self) -> None:
         """Hand the bytes to the operating system; the tensors' memory is not looked at again. Raises as Store.save."""
@@ -78,30 +86,49 @@ class Draft:
                 (self._path / name).unlink()
         self._write(name, tensors)
 
-    def commit(self) -> Snapshot:
-        """Make it durable and a snapshot, and tidy the store. Raises as Store.save."""
+    def write_contents(self) -> bytes:
+        """Write and return what the tensor files hold. May be repeated. Raises as Store.save."""
+        if not self._contents:
+            with self._whole():
+                data = contents.encode(Contents(self._files, self._structure))
+                writer.write_file(self._path / layout.CONTENTS, data)
+                self._contents = data
+        return self._contents
+
+    def commit(self, parts: Mapping[int, Part] | None = None) -> Snapshot:
+        """Make it durable and a snapshot, and tidy the store. ``parts``: what the ranks from 1 on have written.
+
+        Raises as Store.save.
+        """
         with self._whole():
             begun_s = time.perf_counter()
             for fd in self._fds:
                 os.fsync(fd)
-            data = contents.encode(Contents(self._files, self._structure))
-            writer.write_file(self._path / layout.CONTENTS, data)
+            data = self.write_contents()
             writer.sync_directory(self._path)
             writer.sync_directory(self._path.parent)
-            manifest = self._manifest(data, self._seconds + time.perf_counter() - begun_s)
+            manifest = self._manifest(data, self._seconds + time.perf_counter() - begun_s, parts or {})
             writer.write_manifest(self._path, layout.encode(manifest))
         self._close()
         snapshot = describe(self._path, manifest)
         self._store.committed(snapshot, self._files, self._written, self._seconds)
         return snapshot
 
-    def _manifest(self, data: bytes, seconds: float) -> Manifest:
+    def _manifest(self, data: bytes, seconds: float, parts: Mapping[int, Part]) -> Manifest:
+        sizes = {layout.CONTENTS: len(data), **{name: file.nbytes for name, file in self._files.items()}}
+        described = dict(self._described)
+        inexact = tuple(described.pop("inexact", ()))
+        for rank, part in parts.items():
+            inexact += tuple(f"rank {rank}: {text}" for text in part.inexact if text not in inexact)
         return Manifest(
             created_s=time.time(),
             seconds=seconds,
-            files={layout.CONTENTS: len(data), **{name: file.nbytes for name, file in self._files.items()}},
+            files={**sizes, **files_of(parts)},
             contents_crc32=crc32(data),
-            **self._described,
+            inexact=inexact,
+            parts=tuple(parts[rank].contents_crc32 for rank in sorted(parts)),
+            version=layout.VERSION_OF_RANKS if parts else layout.VERSION,
+            **described,
         )
 
     @contextmanager
@@ -121,6 +148,10 @@ class Draft:
             raise
         finally:
             self._seconds += time.perf_counter() - begun_s
+
+    def discard(self) -> None:
+        """It will not become a snapshot. May be repeated."""
+        self._discard()
 
     def _discard(self) -> None:
         self._close()
@@ -143,4 +174,5 @@ def describe(path: Path, manifest: Manifest) -> Snapshot:
         inexact=manifest.inexact,
         session=manifest.session,
         pinned=os.path.lexists(path / layout.PINNED),
+        ranks=manifest.ranks,
     )

@@ -63,6 +63,7 @@ def show(store: Store, name: str | None) -> Shown:
         ("made", f"{age(snapshot)} ago in {format_duration(snapshot.seconds)}, {snapshot.cause.value}"),
         ("size", format_size(snapshot.nbytes)),
         ("stays", "pinned" if snapshot.pinned else "while it is among the newest"),
+        *([("ranks", str(snapshot.ranks))] if snapshot.ranks > 1 else []),
         ("Paddle", str(found.structure.get("paddle", "no training in it"))),
     ]
     rows += [("optimizer", str(part["kind"])) for part in found.optimizers()]

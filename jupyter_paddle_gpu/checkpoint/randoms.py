@@ -87,7 +87,10 @@ def plain(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def give(state: dict[str, Any]) -> tuple[str, ...]:
-    """Set all global generators from plain values; returns the devices whose generators are not there."""
+    """Set all global generators from plain values; returns the devices whose generators are not there. An empty state
+    leaves them as they are."""
+    if not state:
+        return ()
     np.random.set_state(state["numpy"])
     random.setstate(_unpacked(state["python"]))
     if "paddle" not in state:

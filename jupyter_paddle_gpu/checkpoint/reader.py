@@ -6,7 +6,7 @@ import contextlib
 import mmap
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -29,30 +29,53 @@ def read_manifest(directory: Path) -> Manifest:
         return layout.decode(_read_whole(directory / layout.MANIFEST, layout.MAX_MANIFEST_BYTES))
 
 
-def read_contents(directory: Path, manifest: Manifest) -> Contents:
-    """Return what the tensor files hold, verified. Raises Broken that names the fault."""
-    with _named(layout.CONTENTS):
+def read_contents(directory: Path, manifest: Manifest, rank: int = 0) -> Contents:
+    """Return what the tensor files of a rank hold, verified. Raises Broken that names the fault."""
+    name = layout.part_contents(rank) if rank else layout.CONTENTS
+    expected = (manifest.files[name], manifest.parts[rank - 1] if rank else manifest.contents_crc32)
+    data = read_checked(directory / name, *expected)
+    with _named(name):
+        return contents.decode(data, manifest.files, rank)
+
+
+def read_checked(path: Path, nbytes: int, crc: int) -> bytes:
+    """Return a file of which size and CRC-32 are known. Raises Broken that names the file."""
+    with _named(path.name):
         try:
-            data = _read_whole(directory / layout.CONTENTS, contents.MAX_BYTES)
+            data = _read_whole(path, contents.MAX_BYTES)
         except FileNotFoundError:
             raise Broken("it is missing") from None
-        if (len(data), crc32(data)) != (manifest.files[layout.CONTENTS], manifest.contents_crc32):
+        if (len(data), crc32(data)) != (nbytes, crc):
             raise Broken("its checksum does not match, or it is cut off")
-        return contents.decode(data, manifest.files)
+        return data
 
 
-def read_state(directory: Path, manifest: Manifest, progress: Progress | None = None) -> State:
-    """Return the state in memory of its own, every byte checked. Raises Broken that names file and fault."""
-    found = read_contents(directory, manifest)
+def read_state(directory: Path, manifest: Manifest, progress: Progress | None = None, rank: int = 0) -> State:
+    """Return a rank's state in memory of its own, every byte checked. Raises Broken that names file and fault."""
+    first = read_contents(directory, manifest)
+    found = read_contents(directory, manifest, rank) if rank else first
+    tensors = read_files(directory, {**first.files, **found.files}, progress)
+    if rank:
+        own = found.files[layout.part_tensors(rank)].tensors
+        if missing := set(found.shared or ()) - set(first.entries()):
+            raise Broken(f"{layout.part_contents(rank)}: tensor {min(missing)!r} is not in rank 0's files")
+        tensors = {name: tensors[name] for name in (*own, *(found.shared or ()))}
+    frozen = first.files[layout.FROZEN].tensors if layout.FROZEN in first.files else {}
+    return State(tensors, found.structure, frozenset(name for name in frozen if name in tensors))
+
+
+def read_files(
+    directory: Path, files: Mapping[str, TensorFile], progress: Progress | None = None
+) -> dict[str, RawTensor]:
+    """Return the tensors of these files, every byte checked; of two with one name that of the later file."""
     tensors: dict[str, RawTensor] = {}
     done = 0
-    for name, file in found.files.items():
+    for name, file in files.items():
         tell = _from(done, progress)
         with _named(name):
             tensors.update(_read_tensor_file(directory / name, file, tell))
         done += file.nbytes
-    frozen = found.files[layout.FROZEN].tensors if layout.FROZEN in found.files else ()
-    return State(tensors, found.structure, frozenset(frozen))
+    return tensors
 
 
 def _from(done: int, progress: Progress | None) -> Progress:
@@ -145,7 +168,8 @@ def has_files(directory: Path, manifest: Manifest) -> bool:
 def files_on_disk(directory: Path) -> dict[object, int]:
     """Return the bytes of each file of a snapshot, by the file's identity on its disk."""
     found: dict[object, int] = {}
-    for name in (layout.MANIFEST, layout.CONTENTS, *layout.TENSOR_FILES):
+    parts = [path.name for path in directory.glob("rank-*.*")]
+    for name in (layout.MANIFEST, layout.CONTENTS, *layout.TENSOR_FILES, *parts):
         with contextlib.suppress(OSError):
             status = (directory / name).lstat()
             found[status.st_dev, status.st_ino] = status.st_size

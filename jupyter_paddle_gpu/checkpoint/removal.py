@@ -57,7 +57,7 @@ def remove_abandoned(path: Path) -> None:
 def _clear(path: Path) -> None:
     """Remove what is left of a snapshot, its tensor file last: by it others see that nobody writes here."""
     with contextlib.suppress(FileNotFoundError):  # another process removes it too
-        for name in (layout.CONTENTS, layout.FROZEN):
+        for name in (layout.CONTENTS, layout.FROZEN, *(part.name for part in path.glob("rank-*.*"))):
             (path / name).unlink(missing_ok=True)
         shutil.rmtree(path)
 

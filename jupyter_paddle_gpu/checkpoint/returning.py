@@ -53,7 +53,7 @@ class Return:
             waits = True
         self._state, self._loop, self._targets = state, loop, targets
         self.done, self._to_skip = done, set(done)
-        return RestoreReport(position, waits, left_out, self._kept.unclaimed())
+        return RestoreReport(position, waits, (*state.left_out, *left_out), self._kept.unclaimed())
 
     def restore_part(self, state: State) -> RestoreReport:
         """See Training.restore_part."""

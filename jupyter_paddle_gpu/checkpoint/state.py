@@ -35,12 +35,14 @@ class RawTensor:
 class State:
     """Everything that a snapshot holds: ``tensors`` by lasting name, and the JSON ``structure`` that refers to them.
 
-    ``frozen`` are the names of those that do not train: they may be written once for many snapshots.
+    ``frozen`` are the names of those that do not train: they may be written once for many snapshots. ``left_out`` has a
+    line for each thing that cannot be used where it was read.
     """
 
     tensors: Mapping[str, RawTensor]
     structure: Mapping[str, object]
     frozen: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:

@@ -18,12 +18,14 @@ from jupyter_paddle_gpu.checkpoint import reader, removal, writer
 from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.draft import Draft, describe
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
+from jupyter_paddle_gpu.checkpoint.ranks import elsewhere, parts
 from jupyter_paddle_gpu.checkpoint.retention import Held, superfluous, taken
 from jupyter_paddle_gpu.checkpoint.state import State
 from jupyter_paddle_gpu.checkpoint.where import ENV_QUOTA, KEEP
 from jupyter_paddle_gpu.checkpoint.writer import Progress
 from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.ranks import World
 from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
 from jupyter_paddle_gpu.core.units import format_size
 
@@ -61,11 +63,15 @@ class Store:
     """Snapshots in ``directory``, which is made at the first save. Several processes may save into one directory.
 
     ``keep`` is how many of the newest whole ones stay, ``quota_bytes`` what all may take (None: as much as there is);
-    see retention. ``rate`` is the measured bytes per second of the last save, of ``rate_bytes`` (None: none yet).
+    see retention. ``world`` is the rank whose state is loaded. ``rate`` is the measured bytes per second of the last
+    save, of ``rate_bytes`` (None: none yet).
     """
 
-    def __init__(self, directory: Path, keep: int = KEEP, quota_bytes: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, keep: int = KEEP, quota_bytes: int | None = None, world: World | None = None
+    ) -> None:
         self.directory = directory
+        self.world = world or World()
         self.keep = keep
         self.quota_bytes = quota_bytes
         self.rate: float | None = None
@@ -126,13 +132,13 @@ class Store:
         log. ``progress`` gets the bytes read. Raises SnapshotNotFound, or SnapshotCorrupt for the one that was asked
         for."""
         if snapshot is not None:
-            return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path, progress)
+            return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path, progress, False)
         broken: dict[str, None] = {}
         for _ in range(_LOOKS):
             vanished = False
             for candidate in self.list():
                 try:
-                    return self._load_one(candidate.path, progress)
+                    return self._load_one(candidate.path, progress, True)
                 except SnapshotNotFound:
                     vanished = True
                 except SnapshotCorrupt as error:
@@ -148,7 +154,11 @@ class Store:
 
     def verify(self, snapshot: Snapshot | Path, progress: Progress | None = None) -> None:
         """Read every byte of a snapshot. Raises SnapshotCorrupt that names file and fault."""
-        self.load(snapshot, progress)
+        path = snapshot if isinstance(snapshot, Path) else snapshot.path
+        with self._readable(path):
+            manifest = reader.read_manifest(path)
+            reader.read_state(path, manifest, progress)
+            parts.read_others(path, manifest, 0)
 
     def find(self, name: str) -> Snapshot:
         """Return the newest snapshot with this directory name, path or step. Raises SnapshotNotFound with those there
@@ -195,10 +205,19 @@ class Store:
         if snapshot.path.parent != self.directory:
             raise SnapshotNotFound(f"{snapshot.path} is not in {self.directory}", "Choose one of the listed ones.")
 
-    def _load_one(self, path: Path, progress: Progress | None) -> tuple[Snapshot, State]:
+    def _load_one(self, path: Path, progress: Progress | None, whole: bool) -> tuple[Snapshot, State]:
+        """Load this rank's state. ``whole``: see that the parts of all ranks are good, so that all choose the same."""
         with self._readable(path):
             manifest = reader.read_manifest(path)
-            return describe(path, manifest), reader.read_state(path, manifest, progress)
+            mine = self.world.rank if manifest.ranks == self.world.size else 0
+            state = reader.read_state(path, manifest, progress, mine)
+            if whole:
+                parts.read_others(path, manifest, mine)
+            if manifest.ranks != self.world.size:
+                others = [reader.read_contents(path, manifest, rank) for rank in range(1, manifest.ranks)]
+                elsewhere.check_replicated(others, manifest.ranks, self.world.size)
+                state = elsewhere.adapted(state, manifest.ranks, self.world.size)
+            return describe(path, manifest), state
 
     @contextlib.contextmanager
     def _readable(self, path: Path) -> Iterator[None]:

@@ -28,7 +28,7 @@ class Snapshot:
     ``path`` is its directory; ``step`` the number of finished steps (None: no position was known); ``nbytes`` what it
     takes on disk; ``seconds`` how long the save took; ``created_s`` seconds since the Unix epoch; ``inexact`` one line
     for each part that will not come back exactly (empty: bit for bit); ``session`` the kernel session that
-    made it (empty: none); ``pinned``: it stays until somebody removes it.
+    made it (empty: none); ``pinned``: it stays until somebody removes it; ``ranks``: how many processes have made it.
     """
 
     path: Path
@@ -40,6 +40,7 @@ class Snapshot:
     inexact: tuple[str, ...] = ()
     session: str = ""
     pinned: bool = False
+    ranks: int = 1
 
 
 class SaveOutcome(str, Enum):

@@ -217,6 +217,6 @@ def test_a_disk_that_cannot_be_read_is_named() -> None:
 
 
 def test_a_newer_version_says_what_to_do(files: Files) -> None:
-    newer = signed(files[0].replace(b'"version":1', b'"version":2'))
-    with pytest.raises(layout.Broken, match="version 2, this program reads 1: upgrade"):
+    newer = signed(files[0].replace(b'"version":1', b'"version":3'))
+    with pytest.raises(layout.Broken, match="version 3, this program reads up to 2: upgrade"):
         layout.decode(newer)

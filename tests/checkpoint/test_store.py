@@ -262,7 +262,12 @@ SIZES = {"contents.json": 1, "tensors.safetensors": 8}
 @pytest.mark.parametrize(
     ("manifest", "named"),
     [
-        ({"version": 2}, "upgrade"),
+        ({"version": 3}, "upgrade"),
+        ({"version": True}, "upgrade"),
+        ({"version": 2}, "does not say whether several ranks"),
+        ({"parts": []}, "does not say whether several ranks"),
+        ({"version": 2, "parts": [1]}, "does not name rank-1"),
+        ({"version": 2, "parts": [-1]}, "none that can be"),
         ({"format": "pickle"}, "not a snapshot's manifest"),
         ({"cause": "os.system"}, "not one of"),
         ({"position": {"step": "1"}}, "Position"),

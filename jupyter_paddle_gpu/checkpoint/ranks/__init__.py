@@ -1,0 +1,1 @@
+"""Several ranks of one training: one snapshot of all, at one place."""
