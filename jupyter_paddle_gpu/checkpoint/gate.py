@@ -38,6 +38,7 @@ class Gate:
         self.touches = 0
         self.newcomers = 0
         self.attention = False
+        self.waiting = 0  # updates that wait at the gate
         self.steps: set[CodeType] = set()  # methods that may make several updates, one for each group of parameters
 
     @property
@@ -82,7 +83,11 @@ class Gate:
             return  # within another one, which the save waits for
         del self._inside[key]
         with self._changed:
-            self._changed.wait_for(lambda: not self._held)
+            self.waiting += 1
+            try:
+                self._changed.wait_for(lambda: not self._held)
+            finally:
+                self.waiting -= 1
             self.check()
             self._inside[key] = None
 

@@ -43,7 +43,9 @@ class Loop:
         self.key = key
         self.cursor = cursor
         self.began_at = gate.moves
-        self.wanted = False  # somebody waits for the next boundary
+        self.wanted = False  # somebody waits for the next boundary,
+        self.wanted_from = 0  # that of this step or a later one
+        self.waits = False  # its thread stands still in guard.save, and another one saves for it
         self.hand_over: Callable[[], None] = lambda: None  # gives it to them
         self.closed = False
         self.inventory: Any = None
@@ -74,8 +76,10 @@ class Loop:
         return threading.get_ident() == self._thread_id
 
     def called_us(self) -> bool:
-        """Whether the calling thread runs the loop's body."""
-        return not self.closed and self.in_my_thread() and own_stack_has(self._frame)
+        """Whether the calling thread runs the loop's body, or saves for the one that does."""
+        if self.closed:
+            return False
+        return self.waits or (self.in_my_thread() and own_stack_has(self._frame))
 
     def close(self, finished: bool) -> bool:
         """The loop is over; returns whether it came to its end or was left by break, not by an exception."""
@@ -104,7 +108,8 @@ class Loop:
         if self.mark[3] == gate.moves and self._accumulating():
             gate.attention = self.wanted
             return  # no resume point: the last one stays
-        wanted = self.wanted
+        wanted = self.wanted and step >= self.wanted_from
+        gate.attention = self.wanted and not wanted
         begins = batch == 0 or self._warm < _WARM_UP or self._newcomers != gate.newcomers
         copied = wanted or begins or now_s - self.last_s >= self.worth_s
         self.mark = (step, epoch, batch, gate.moves, self.take() if copied else None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what loads numpy is imported where it is first used: a kern
     from jupyter_paddle_gpu.checkpoint.freezing import Freezer
     from jupyter_paddle_gpu.checkpoint.kept import Kept
     from jupyter_paddle_gpu.checkpoint.loops import LoopBook
+    from jupyter_paddle_gpu.checkpoint.ranks.meeting import Meeting
     from jupyter_paddle_gpu.checkpoint.returning import Return
     from jupyter_paddle_gpu.checkpoint.steps import Walk
 
@@ -100,19 +101,19 @@ class Training:
         return self._freezer.inexact()
 
     @contextmanager
-    def frozen(self, patience_s: float) -> Iterator[Frozen]:
+    def frozen(self, patience_s: float, meet: Meeting | None = None) -> Iterator[Frozen]:
         """Give the state at a safe moment, waited for at most ``patience_s`` seconds; updates wait for the block's end.
 
         May be called from any thread. ``state.tensors`` are the training's own memory: use them inside the block only.
         When the patience runs out the state is taken as it is then, and ``inexact`` says so. Raises SnapshotError
-        inside of an update, or while another thread freezes.
+        inside of an update, or while another thread freezes. ``meet``: with other ranks, see Freezer.freeze.
         """
         if not self._freezing.acquire(timeout=max(0.0, patience_s)):
             raise SnapshotError("Another save is still running", "Wait for it; its snapshot will be the newest.")
         interval_s = sys.getswitchinterval()
         sys.setswitchinterval(_SAVING_SWITCH_S)
         try:
-            frozen = self._freezer.freeze(patience_s)
+            frozen = self._freezer.freeze(patience_s, meet)
             try:
                 yield frozen
             finally:
@@ -120,6 +121,27 @@ class Training:
         finally:
             sys.setswitchinterval(interval_s)
             self._freezing.release()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The calling thread stands still in this block, and another one saves for it. Raises SnapshotError inside of
+        an update."""
+        self._freezer.check_outside()
+        loop = self._freezer.loop
+        loop = loop if loop is not None and loop.called_us() else None
+        if loop is not None:
+            loop.waits = True
+        try:
+            yield
+        finally:
+            if loop is not None:
+                loop.waits = False
+
+    def stands(self) -> bool:
+        """Whether the frozen training has come to its next update, or does not move at all: nothing of the step that
+        it is in needs another rank any more."""
+        loop = self._freezer.loop
+        return self.gate.waiting > 0 or loop is None or loop.waits or not loop.running()
 
     def restore(self, state: State) -> RestoreReport:
         """Put this state into the live networks, optimizers, generators and kept values.
