@@ -82,10 +82,11 @@ class KernelEnding:
 
 
 class ProcessEnding:
-    """Ends a script or a terminal session: its own exit hooks run, within a bound."""
+    """Ends a script or a terminal session: its own exit hooks run, within a bound. ``speaks``: whether it says why."""
 
-    def __init__(self, evict: Evict, watch: SigtermWatch) -> None:
+    def __init__(self, evict: Evict, watch: SigtermWatch, speaks: Callable[[], bool] = lambda: True) -> None:
         self._evict = evict
+        self._speaks = speaks
         self._watch = watch
         self._end = SystemExit(EXIT_EVICTED)  # once it has a traceback, the main thread is on its way out with our code
         self._exiting = False  # it is on its way out by itself
@@ -94,6 +95,8 @@ class ProcessEnding:
         self._evict(self._end)
 
     def finish(self, text: str, timeout_s: float) -> None:
+        if not self._speaks():
+            return
         with contextlib.suppress(OSError, ValueError):  # nobody reads any more
             print(f"paddle-gpu: {text}", file=sys.stderr, flush=True)
 

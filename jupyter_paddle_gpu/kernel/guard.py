@@ -103,6 +103,8 @@ def install(
     if directory is not None:
         here.protection.use(Path(directory), always_resume=_shell() is None)
         here.protection.store.prepare()
+    if _shell() is None:
+        here.join_ranks()
 
 
 def _protect(here: Runtime) -> None:

@@ -52,7 +52,7 @@ class Periodic:
     def due(self, now_s: float) -> bool:
         """Whether it is time for one at ``now_s``, on the monotonic clock: nothing is saved where nothing moved."""
         protection = self._protection
-        if not protection.moved() or protection.not_yet_restored() is not None:
+        if not protection.leads or not protection.moved() or protection.not_yet_restored() is not None:
             self._moving_since_s = None
             return False
         if self._moving_since_s is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from jupyter_paddle_gpu.checkpoint.where import limits
 from jupyter_paddle_gpu.core.budget import Estimate, estimate
 from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.ranks import Terms
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.kernel.comeback import read_mark, remove_mark
 from jupyter_paddle_gpu.kernel.shadow import without_users_directory
@@ -23,10 +25,12 @@ from jupyter_paddle_gpu.kernel.shadow import without_users_directory
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.checkpoint.draft import Draft
     from jupyter_paddle_gpu.checkpoint.store import Store
+    from jupyter_paddle_gpu.kernel.company import Company
 
 log = logging.getLogger(__name__)
 
 FROZEN_LEFT_OUT = "the weights that do not train are not in it, for want of time: load them as before"
+RANKS_PATIENCE_S = 20.0  # ranks come to guard.save() one after the other; gloo gives up a collective after 30 s
 PATIENCE_S = 10.0  # for a safe moment, when the user asks for a snapshot and nothing presses
 
 
@@ -39,6 +43,7 @@ class Protection:
     def __init__(self, training: Training, directory: Path, session: str | None, always_resume: bool = False) -> None:
         self.training = training
         self.session = session
+        self.company: Company | None = None  # the other ranks of this training; None: it is alone
         self._saving = threading.Lock()
         self.use(directory, always_resume)
 
@@ -64,7 +69,8 @@ class Protection:
                 from jupyter_paddle_gpu.checkpoint.store import Store
 
             allowed = limits()
-            self._store = Store(self.directory, allowed.keep, allowed.quota_bytes)
+            world = self.company.world if self.company is not None else None
+            self._store = Store(self.directory, allowed.keep, allowed.quota_bytes, world)
         return self._store
 
     # Going on
@@ -77,6 +83,22 @@ class Protection:
         if not self.always_resume and (mark is None or self.session is None or mark.session != self.session):
             return None
         return next(iter(self.store.list()), None)
+
+    def to_go_on_from(self) -> Snapshot | None:
+        """Return ``due()``, and with other ranks what rank 0 has chosen for all, waited for. Raises SnapshotError."""
+        if self.company is None or self._settled or not self.always_resume:
+            return self.due()
+        if not self.company.world.main:
+            name = self.company.chosen()
+            return self.store.find(name) if name else None
+        if (due := self.due()) is None:
+            self.company.choose("")
+        return due
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process decides when a snapshot is made by itself."""
+        return self.company is None or self.company.world.main
 
     def not_yet_restored(self) -> Snapshot | None:
         """Return the snapshot that is due while nothing has been trained without it: saving now would lose by it."""
@@ -100,6 +122,8 @@ class Protection:
         total = next((item.nbytes for item in self.store.list() if snapshot in (None, item, item.path)), 0)
         with progress("read", total) as tell:
             used, state = self.store.load(snapshot, tell)
+        if self.company is not None and self.leads and not self._settled:
+            self.company.choose(used.path.name)
         report = self.training.restore_part(state) if partial else self.training.restore(state)
         self._settled = True
         self.saved_updates = self.training.updates
@@ -140,52 +164,67 @@ class Protection:
         """Save at a safe moment, waited for at most ``patience`` seconds.
 
         ``whole``: rather not at all than what no boundary came for. Raises SnapshotError where there is nothing to
-        save, StoreUnwritable where the directory refuses.
+        save, StoreUnwritable where the directory refuses. With other ranks all save together, at one step.
         """
+        if self.company is not None:
+            self._need_anything()
+            return self.company.save(Terms(cause, RANKS_PATIENCE_S))
         with self.alone(patience):
             with self.training.frozen(patience) as frozen:
                 if whole and frozen.cut_off:
                     raise SnapshotError(f"No safe moment came within {patience:g} s", "It is tried again.")
                 updates, draft = self.training.updates, self._write(frozen, cause)
             snapshot = draft.commit()  # the training goes on while the disk is busy
-            self._saved(updates, snapshot)
+            self.saved(updates, snapshot)
             return snapshot
 
     @contextmanager
     def saving(self, cause: Cause, patience: float, frozen_too: bool = True) -> Iterator[tuple[Frozen, Snapshot]]:
         """Save as ``save`` does; the training stands still until the block ends. ``frozen_too``: also what does not
         train. To be called where ``alone`` holds."""
+        if self.company is not None:
+            raise SnapshotError("A drill is for a training in one process", "Save with guard.save() in all ranks.")
         with self.training.frozen(patience) as frozen:
             updates, snapshot = self.training.updates, self._write(frozen, cause, frozen_too).commit()
-            self._saved(updates, snapshot)
+            self.saved(updates, snapshot)
             yield frozen, snapshot
 
     def _write(self, frozen: Frozen, cause: Cause, frozen_too: bool = True) -> Draft:
-        state = frozen.state if frozen_too else frozen.state.without_frozen()
-        left_out = () if frozen_too else (FROZEN_LEFT_OUT,)
-        with progress("saved", state.nbytes) as tell:
-            return self.store.write(
-                state,
-                position=frozen.position,
-                cause=cause,
-                inexact=(*frozen.inexact, *left_out),
-                session=self.session or "",
-                progress=tell,
-            )
+        if not frozen_too:
+            inexact = (*frozen.inexact, FROZEN_LEFT_OUT)
+            frozen = dataclasses.replace(frozen, state=frozen.state.without_frozen(), inexact=inexact)
+        with progress("saved", frozen.state.nbytes) as tell:
+            return self.begin(frozen, cause, tell)
 
-    def _saved(self, updates: int, snapshot: Snapshot) -> None:
-        if snapshot.cause is not Cause.DRILL:  # that one goes again at once
-            self.saved_updates, self.saved_s, self.last = updates, time.monotonic(), snapshot
+    def begin(self, frozen: Frozen, cause: Cause, tell: Callable[[int], None]) -> Draft:
+        """Hand a snapshot's bytes to the operating system. Raises as Store.write; ``tell`` gets the bytes written."""
+        return self.store.write(
+            frozen.state,
+            position=frozen.position,
+            cause=cause,
+            inexact=frozen.inexact,
+            session=self.session or "",
+            progress=tell,
+        )
 
-    @contextmanager
-    def alone(self, patience: float) -> Iterator[None]:
-        """Let no other save run, waited for at most ``patience`` seconds. Raises SnapshotError where there is nothing
-        to save, or another one is still running."""
+    def saved(self, updates: int, snapshot: Snapshot | None = None) -> None:
+        """The state after this many updates is in a snapshot (None: of all ranks, which the first one makes)."""
+        if snapshot is None or snapshot.cause is not Cause.DRILL:  # that one goes again at once
+            self.saved_updates, self.saved_s = updates, time.monotonic()
+            self.last = snapshot or self.last
+
+    def _need_anything(self) -> None:
         if not self.has_anything():
             raise SnapshotError(
                 "There is nothing to save: no training has run and nothing is kept",
                 "Train a step, or keep a value: %paddle_gpu keep NAME.",
             )
+
+    @contextmanager
+    def alone(self, patience: float) -> Iterator[None]:
+        """Let no other save run, waited for at most ``patience`` seconds. Raises SnapshotError where there is nothing
+        to save, or another one is still running."""
+        self._need_anything()
         if not self._saving.acquire(timeout=max(patience, 0.001)):
             raise SnapshotError("Another save is still running", "Wait for it; its snapshot will be the newest.")
         try:

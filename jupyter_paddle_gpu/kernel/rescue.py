@@ -34,6 +34,10 @@ class Rescue:
         if (last := protection.last) is not None:
             with contextlib.suppress(OSError):
                 self._mark(notice, last)  # should this save fail or not end in time
+        if protection.company is not None:
+            return protection.company.save_for(
+                notice, remaining_s, lambda snapshot: self._leave(notice, snapshot, begun_s), then
+            )
         with protection.alone(remaining_s):  # one that runs ends first: it takes no longer than ours would
             return self._save(notice, begun_s, begun_s + remaining_s, then)
 

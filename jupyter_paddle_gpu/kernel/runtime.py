@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_paddle_gpu.checkpoint.training import RestoreReport, Training
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, SnapshotError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
+from jupyter_paddle_gpu.core.ranks import world_of
 from jupyter_paddle_gpu.core.snapshot import Served
 from jupyter_paddle_gpu.kernel.comeback import offer
 from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
@@ -80,7 +82,22 @@ class Runtime:
         """Serve notices in a script or a terminal. Repeatable. Raises PaddleGpuError outside the main thread."""
         if not self.protecting:
             _need_main_thread()
-            self._protect(ProcessEnding(self.training.evict, self.watch))
+            self._protect(ProcessEnding(self.training.evict, self.watch, self._speaks))
+
+    def join_ranks(self) -> None:
+        """Save together with the other ranks of this training from now on, if there are any. Repeatable.
+
+        Raises StoreUnwritable.
+        """
+        if (world := world_of(os.environ)).size > 1:
+            from jupyter_paddle_gpu.kernel.company import join  # what a process that is alone does not need
+
+            join(world, self.protection, self._notice)
+
+    def _speaks(self) -> bool:
+        """Whether this process tells people what has happened: of several ranks the first, and who knows of a fault."""
+        company = self.protection.company
+        return company is None or company.world.main or bool(company.fault)
 
     def _connect(self) -> AgentUnreachable | None:
         if self.identity.agent is not None:
@@ -149,13 +166,13 @@ class Runtime:
         told only: its model may come in a later cell.
         """
         protection = self.protection
-        due = protection.due()
+        due = protection.to_go_on_from()
         if due is None:
             self.offer_once()
             protection.settle()
             return
         try:
-            used, report = protection.restore()
+            used, report = protection.restore(None if protection.leads else due)
         except SnapshotError as error:
             if protection.always_resume:
                 raise
@@ -257,7 +274,12 @@ def left_open(report: RestoreReport) -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error."""
+    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error.
+
+    Of several ranks the first one tells.
+    """
+    if not world_of(os.environ).main:
+        return
     print(f"paddle-gpu: {text}", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)
 
 
