@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.connect import write_connection_file
+from jupyter_client.connect import KernelConnectionInfo, write_connection_file
 
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
@@ -42,6 +43,7 @@ class Kernel:
     agent: RunningAgent
     server: Connection
     connection_file: Path
+    connection: KernelConnectionInfo  # as it was before the kernel, which writes the file again
 
     @property
     def start(self) -> Start:
@@ -49,8 +51,8 @@ class Kernel:
         return Start(command, str(self.connection_file.parent), {}, self.connection_file)
 
     def client(self) -> BlockingKernelClient:
-        client = BlockingKernelClient(connection_file=str(self.connection_file))
-        client.load_connection_file()
+        client = BlockingKernelClient()
+        client.load_connection_info(self.connection)
         client.start_channels()
         client.wait_for_ready(timeout=PATIENCE_S)
         return client
@@ -65,7 +67,7 @@ def kernel(run_agent: Run, directory: Path, request: pytest.FixtureRequest) -> I
     path = str(directory / "connection.json")
     write_connection_file(path, key=b"secret", **keys)
     agent = run_agent(grace_s=2.0)
-    kernel = Kernel(agent, agent.connect(), Path(path))
+    kernel = Kernel(agent, agent.connect(), Path(path), json.loads(Path(path).read_text()))
     kernel.server.send(kernel.start)
     kernel.server.wait_for(KernelReady)
     yield kernel
