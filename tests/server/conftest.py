@@ -85,6 +85,13 @@ def eventually(true: Callable[[], object], patience_s: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+def back(client: BlockingKernelClient) -> None:
+    """Wait for a kernel that has come back, and until each of the client's sockets has found it: they try again within
+    0.2 s (ZMQ_RECONNECT_IVL and chance), and what a plain kernel prints before that is lost."""
+    client.wait_for_ready(timeout=30)
+    time.sleep(0.3)
+
+
 def run(client: BlockingKernelClient, code: str, timeout_s: float = 30.0) -> str:
     """Run a cell and return its printed text, or the last line of its traceback."""
     output: list[str] = []

@@ -16,7 +16,7 @@ from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.lease import Ticket
 from jupyter_paddle_gpu.server.manager import Manager
-from tests.server.conftest import Machine, Opened, begin, eventually, reply_to, run
+from tests.server.conftest import Machine, Opened, back, begin, eventually, reply_to, run
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_an_evicted_kernel_comes_back_under_its_connection(start: Callable[..., 
     assert "urgent job" in Manager.of_process().view(str(manager.kernel_id)).why
     ticket.release()
     eventually(lambda: state(manager) is State.RUNNING)
-    client.wait_for_ready(timeout=30)
+    back(client)
     assert "not defined" in run(client, "x")
     assert manager.ports == ports
     assert [process.pid for process in machine.agents()] != [agent]
@@ -57,7 +57,7 @@ def test_a_restart_keeps_the_gpu_and_the_agent(start: Callable[..., Opened], mac
     ticket = machine.file("notebook")  # somebody waits for the GPU all the time
     begin(client, "import time; time.sleep(60)")
     manager.restart_kernel()
-    client.wait_for_ready(timeout=30)
+    back(client)
     assert machine.agents() == [agent]
     assert machine.waiting() == ["notebook job"]
     ticket.release()
@@ -152,7 +152,7 @@ def test_a_request_is_changed_in_place_and_by_moving(start: Callable[..., Opened
         ask(gpus=2)
     ask(gpus=0)
     eventually(lambda: not machine.holders() and state(manager) is State.RUNNING)
-    client.wait_for_ready(timeout=30)
+    back(client)
     assert "not defined" in run(client, "x")
     ticket = take_gpu(machine)
     run(client, "x = 2")
@@ -161,7 +161,7 @@ def test_a_request_is_changed_in_place_and_by_moving(start: Callable[..., Opened
     assert run(client, "print(x)") == "2\n", "the kernel goes on until there is a GPU"
     ticket.release()
     eventually(lambda: machine.holders() == ["gpu"] and state(manager) is State.RUNNING)
-    client.wait_for_ready(timeout=30)
+    back(client)
     assert "not defined" in run(client, "x")
 
 
@@ -242,7 +242,7 @@ def test_a_kernel_behind_a_shell_is_evicted_and_comes_back(start: Callable[..., 
     eventually(lambda: state(manager) is State.WAITING)
     ticket.release()
     eventually(lambda: state(manager) is State.RUNNING)
-    client.wait_for_ready(timeout=30)
+    back(client)
     again = "from jupyter_paddle_gpu import guard; best = [0]; guard.keep(best=best)\nfor _ in guard.steps([1]): pass\n"
     assert run(client, again + "print(best)").endswith("[7]\n")
 
