@@ -81,13 +81,13 @@ def _list(directories: list[Path], of: Path | None) -> object:
     rows = []
     for directory in directories:
         store = _store(directory)
-        newest = next(iter(store.list()), None)
+        snapshots = store.list()
         rows.append(
             (
                 directory.name,
-                str(len(store.list())),
+                str(len(snapshots)),
                 format_size(taken(store.held())),
-                "none" if newest is None else ", ".join(managing.row(newest)[1:4:2]),
+                ", ".join(managing.row(snapshots[0])[1:4:2]) if snapshots else "none",
             )
         )
     return Table(

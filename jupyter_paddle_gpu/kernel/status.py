@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class GuardStatus:
     """``nbytes`` is the state's size, ``save_s`` what a save would take (None: not measured yet), ``trained_s`` one
-    without the frozen weights, ``grace_s`` the time
-    that a notice leaves, ``every_s`` the time between two snapshots that the training makes by itself (None: it makes
-    none) and ``periodic_fault`` why the last of those failed; ``due`` is the snapshot that the next ``guard.steps``
-    restores; ``limits`` says what is wrong with quota and number of snapshots."""
+    without the frozen weights, ``grace_s`` the time that a notice leaves, ``every_s`` the time between two snapshots
+    that the training makes by itself (None: it makes none) and ``periodic_fault`` why the last of those failed; ``due``
+    is the snapshot that the next ``guard.steps`` restores; ``limits`` says what is wrong with quota and number of
+    snapshots."""
 
     directory: Path
     protecting: bool

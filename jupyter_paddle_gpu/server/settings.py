@@ -9,13 +9,13 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 
+from jupyter_paddle_gpu.checkpoint.where import ENV_SNAPSHOTS
 from jupyter_paddle_gpu.core.agentspec import SessionFiles
 from jupyter_paddle_gpu.core.request import GpuRequest
 
 # A process that is no Jupyter server has no successor: its kernels save and end soon after it.
 LEASE_OF_PLAIN_CLIENTS_S = 5.0
 _LONGEST_SOCKET_PATH = 107
-ENV_SNAPSHOTS = "JUPYTER_PADDLE_GPU_SNAPSHOTS"
 
 
 @dataclass(frozen=True)
