@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,7 +85,7 @@ class Leader:
             then = self._trainee.agreed(terms.cause)
             updates = self._trainee.updates
             draft = self._trainee.write(frozen, terms.cause, Beat(self._beat))
-            try:
+            with _or_discarded(draft):
                 data = draft.write_contents()
                 self.tell(
                     stage=advance(self._call.stage, Event.FIRST_WRITTEN),
@@ -98,14 +99,8 @@ class Leader:
                     self._farewell(watch)
                     then(snapshot.path)
                     return snapshot
-            except BaseException:
-                draft.discard()
-                raise
-        try:
+        with _or_discarded(draft):
             snapshot = self._commit(draft, terms, watch)
-        except BaseException:
-            draft.discard()
-            raise
         self._trainee.saved(updates)
         return snapshot
 
@@ -177,6 +172,16 @@ class Leader:
 
     def _beat(self) -> None:
         self.tell(beat=self._call.beat + 1)
+
+
+@contextmanager
+def _or_discarded(draft: Draft) -> Iterator[None]:
+    """Leave nothing of the draft where the block fails."""
+    try:
+        yield
+    except BaseException:
+        draft.discard()
+        raise
 
 
 @dataclass(frozen=True)
