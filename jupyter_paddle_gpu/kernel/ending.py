@@ -103,7 +103,7 @@ class ProcessEnding:
     def leave(self, timeout_s: float) -> None:
         def end() -> None:
             self._watch.call_handlers()
-            if _program_runs():
+            if _program_runs() and not _unwinds(self._end):
                 raise self._end
 
         if not self._exiting:
@@ -126,6 +126,17 @@ def _program_runs() -> bool:
     while frame is not None and frame.f_globals.get("__name__") != "__main__":
         frame = frame.f_back
     return frame is not None
+
+
+def _unwinds(end: BaseException) -> bool:
+    """Whether the calling main thread is on its way out with ``end`` already: what cleans up there is not disturbed."""
+    outermost = end.__traceback__
+    frame: FrameType | None = sys._getframe(1)
+    while outermost is not None and frame is not None:
+        if frame is outermost.tb_frame:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _end() -> NoReturn:

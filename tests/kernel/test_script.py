@@ -88,6 +88,30 @@ def test_sigterm_is_served_wherever_the_main_thread_is(place: Path, rest: str) -
     evicted(place, HEAD + INSTALL + rest)
 
 
+def test_what_cleans_up_on_the_way_out_is_not_disturbed(place: Path) -> None:
+    training = """
+import paddle
+layer = paddle.nn.Linear(2, 2)
+optimizer = paddle.optimizer.SGD(0.1, parameters=layer.parameters())
+try:
+    for step, _ in guard.steps(range(10**6)):
+        layer(paddle.ones([1, 2])).sum().backward()
+        optimizer.step()
+        if step == 5:
+            print("here", flush=True)
+finally:
+    for _ in range(100):
+        time.sleep(0.01)
+    print("cleaned up")
+"""
+    with script(place, HEAD + INSTALL + training) as running:
+        running.process.terminate()
+        out, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == EXIT_EVICTED, err
+    assert out == "cleaned up\n"
+    assert "Traceback" not in err
+
+
 def test_the_users_own_handler_is_called_after_the_save(place: Path) -> None:
     own = "signal.signal(signal.SIGTERM, lambda *a: print('own, snapshots:', len(guard.snapshots()), flush=True))"
     out, _ = evicted(place, HEAD + own + INSTALL + REST)
