@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import time
 from collections.abc import Callable, Coroutine
@@ -18,6 +19,8 @@ from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
 from jupyter_paddle_gpu.server.session import Session
+
+logger = logging.getLogger(__name__)
 
 QUICK_GRANT_S = 0.3  # a free device is granted within this: nobody is shown as waiting for it
 LOOK_S = 1.0  # how often a waiting session's place in the queue is read again
@@ -174,6 +177,10 @@ class Driver:
         except (PaddleGpuError, OSError) as error:
             self._leave_queue()
             session.failed(str(error), 1)
+        except Exception as error:  # a fault of ours: told all the same, or the notebook would wait for ever
+            logger.exception("Session %s is lost", session.record.session)
+            self._leave_queue()
+            session.failed(f"{type(error).__name__}: {error}", 1)
         finally:
             self._ports.release()
             if session.stopping:

@@ -101,6 +101,18 @@ def test_a_kernel_that_dies_at_start_shows_its_last_lines(
     eventually(lambda: not machine.holders() and not machine.agents())
 
 
+def test_a_kernel_with_an_impossible_port_fails_and_says_so(
+    machine: Machine, managed: Callable[[str], KernelManager]
+) -> None:
+    ticket = take_gpu(machine)  # it has to wait, and holds its ports meanwhile
+    manager = managed("gpu")
+    manager.cache_ports, manager.shell_port = False, 99_999_999
+    with pytest.raises(KernelStartError, match=r"OverflowError: .*port must be 0-65535"):
+        manager.start_kernel()
+    eventually(lambda: machine.waiting() == [])
+    ticket.release()
+
+
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
