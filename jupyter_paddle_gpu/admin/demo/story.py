@@ -145,7 +145,8 @@ async def _both(out: Path, private: Path, evictions: int, clock: Clock) -> tuple
         clock.say(f"Jupyter server ready; one {server.book.noun} to share. First the training never evicted:")
         expected = await Story(server, notebook.copy_to(undisturbed), clock).play()
     with DemoServer(out, _made(private / "b")) as server:
-        clock.say("Now the same training, with an urgent job in the middle:")
+        urgent = {0: "once more, undisturbed", 1: "with an urgent job in the middle"}
+        clock.say(f"Now the same training, {urgent.get(evictions, f'with {evictions} urgent jobs')}:")
         story = Story(server, notebook.copy_to(out), clock, evictions, len(expected) // (evictions + 1))
         return await story.play(), expected, story.evicted
 
