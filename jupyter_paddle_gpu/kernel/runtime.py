@@ -150,6 +150,7 @@ class Runtime:
 
     def steps(self, loader: Iterable[Any], epochs: int) -> Iterator[tuple[int, Any]]:
         """See guard.steps."""
+        self.watch.look_again()  # Paddle takes the signal when it is imported: perhaps only after our installation
         self.go_on()
         last_look_s = time.monotonic()
         for item in self.training.steps(loader, epochs):

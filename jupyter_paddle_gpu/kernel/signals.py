@@ -50,7 +50,7 @@ class SigtermWatch:
 
     def install(self) -> None:
         """Begin to listen; in the main thread, where Python sets handlers."""
-        self.look_again()
+        self._take()
         signal.set_wakeup_fd = self._set_wakeup_fd  # asyncio calls it like this
         self._action = _sigaction(signal.SIGTERM)
         # A child that gets SIGTERM before it has left us behind would write into our pipe: it waits for that.
@@ -60,10 +60,13 @@ class SigtermWatch:
     def look_again(self) -> None:
         """Set our handler again where somebody replaced it; theirs is called after the save.
 
-        Repeatable; outside the main thread it does nothing.
+        Repeatable; outside the main thread, and before ``install``, it does nothing.
         """
-        if threading.current_thread() is not threading.main_thread():
-            return
+        if self._action is not None and threading.current_thread() is threading.main_thread():
+            self._take()
+            self.take_back()
+
+    def _take(self) -> None:
         found = signal.getsignal(signal.SIGTERM)
         if found != self._handle:
             signal.signal(signal.SIGTERM, self._handle)

@@ -112,6 +112,15 @@ finally:
     assert "Traceback" not in err
 
 
+def test_without_an_installation_sigterm_is_what_it_always_was(place: Path) -> None:
+    code = "began_s, said = time.monotonic(), False\nfor step, _ in guard.steps(range(10**6)):\n    time.sleep(0.1)\n"
+    code += "    if time.monotonic() - began_s > 1.5 and not said:\n        said = True; print('here', flush=True)"
+    with script(place, HEAD + code) as running:
+        running.process.terminate()
+        running.process.communicate(timeout=30)
+    assert running.process.returncode == -signal.SIGTERM
+
+
 def test_the_users_own_handler_is_called_after_the_save(place: Path) -> None:
     own = "signal.signal(signal.SIGTERM, lambda *a: print('own, snapshots:', len(guard.snapshots()), flush=True))"
     out, _ = evicted(place, HEAD + own + INSTALL + REST)
