@@ -12,9 +12,11 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
+
+from jupyter_paddle_gpu.checkpoint.stacks import outwards
 
 _APPLY = ("loss", "startup_program", "params_grads", "param_group_idx")  # of Optimizer._apply_optimize
 _LOOK_S = 0.0002  # a save looks this often whether the update that runs has ended
@@ -79,7 +81,7 @@ class Gate:
 
     def _wait(self, key: object) -> None:
         """Let an update wait at the shut gate. Raises what ``end`` was given."""
-        if sum(frame.f_code is self._update for frame in _stack(sys._getframe())) > 1:
+        if sum(frame.f_code is self._update for frame in outwards(sys._getframe())) > 1:
             return  # within another one, which the save waits for
         del self._inside[key]
         with self._changed:
@@ -110,11 +112,11 @@ class Gate:
 
     def inside(self) -> bool:
         """Whether the calling thread is in an update."""
-        return any(frame.f_code is self._update for frame in _stack(sys._getframe()))
+        return any(frame.f_code is self._update for frame in outwards(sys._getframe()))
 
     def between(self) -> bool:
         """Whether some thread is in an optimizer's step: between two of its updates, if the gate is held."""
-        return any(frame.f_code in self.steps for top in sys._current_frames().values() for frame in _stack(top))
+        return any(frame.f_code in self.steps for top in sys._current_frames().values() for frame in outwards(top))
 
     def touch(self) -> None:
         """Heavy state is changed by hand, outside of an update."""
@@ -169,9 +171,3 @@ class Deadline:
 
     def left_s(self) -> float:
         return max(0.0, self._end_s - time.monotonic())
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

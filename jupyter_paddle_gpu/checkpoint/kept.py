@@ -7,12 +7,12 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from jupyter_paddle_gpu.checkpoint.keep import Decoder, Encoder, is_tensor, settle
+from jupyter_paddle_gpu.checkpoint.stacks import outwards
 from jupyter_paddle_gpu.checkpoint.state import RawTensor
 from jupyter_paddle_gpu.core.errors import NotKept
 
@@ -129,8 +129,7 @@ def _home(name: str, value: Any) -> dict[str, Any] | None:
 
     Raises NotKept for a number or text that lives in a function only: what it becomes could not be seen.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame in outwards(sys._getframe(1)):
         if not str(frame.f_globals.get("__name__", "")).startswith(_PACKAGE):
             if frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_locals.get(name, frame) is value:
                 if not _holds_itself(value):
@@ -141,7 +140,6 @@ def _home(name: str, value: Any) -> dict[str, Any] | None:
                 return None
             if frame.f_globals.get(name, frame) is value:
                 return frame.f_globals
-        frame = frame.f_back
     return None
 
 

@@ -14,7 +14,8 @@ from jupyter_paddle_gpu.checkpoint import randoms
 from jupyter_paddle_gpu.checkpoint.cursor import Cursor
 from jupyter_paddle_gpu.checkpoint.gate import Gate
 from jupyter_paddle_gpu.checkpoint.kept import NOTHING, Kept, KeptCopy, encode_leniently
-from jupyter_paddle_gpu.checkpoint.loops import LoopKey, left_by_break, on_stack, own_stack_has
+from jupyter_paddle_gpu.checkpoint.loops import LoopKey, left_by_break
+from jupyter_paddle_gpu.checkpoint.stacks import on_stack, own_stack_has
 from jupyter_paddle_gpu.core.budget import shortest_step_s
 from jupyter_paddle_gpu.core.snapshot import Position
 

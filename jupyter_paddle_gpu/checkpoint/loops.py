@@ -6,12 +6,13 @@ import dis
 import inspect
 import linecache
 import sys
-import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
+
+from jupyter_paddle_gpu.checkpoint.stacks import outwards
 
 _PACKAGE = __name__.partition(".")[0]
 _GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
@@ -59,10 +60,10 @@ class LoopBook:
 
 def users_frame() -> FrameType | None:
     """Return the frame that walks over us: not of this package, nor a generator that hands our items on (tqdm)."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (_is_ours(frame) or frame.f_code.co_flags & _GENERATOR):
-        frame = frame.f_back
-    return frame
+    for frame in outwards(sys._getframe(1)):
+        if not (_is_ours(frame) or frame.f_code.co_flags & _GENERATOR):
+            return frame
+    return None
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -77,24 +78,8 @@ def left_by_break(frame: FrameType | None) -> bool:
     return dis.opname[opcode] in ("POP_TOP", "POP_ITER", "END_FOR")
 
 
-def on_stack(frame: FrameType | None, thread_id: int) -> bool:
-    """Whether this frame is being run, or waits for what it called, in that thread."""
-    return any(other is frame for other in _stack(sys._current_frames().get(thread_id)))
-
-
-def own_stack_has(frame: FrameType | None) -> bool:
-    """Whether this frame has called us."""
-    return on_stack(frame, threading.get_ident())
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def _unit_frame(frame: FrameType | None) -> FrameType | None:
-    for outer in _stack(frame):
+    for outer in outwards(frame):
         if not outer.f_code.co_flags & inspect.CO_OPTIMIZED:
             return outer
     return None

@@ -10,9 +10,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, NoReturn
 
+from jupyter_paddle_gpu.checkpoint.stacks import outwards, own_stack_has
 from jupyter_paddle_gpu.core.errors import Evicted
 from jupyter_paddle_gpu.core.notice import EXIT_EVICTED
 from jupyter_paddle_gpu.kernel.reply import Refusal, Switchboard
@@ -122,21 +122,12 @@ class ProcessEnding:
 
 def _program_runs() -> bool:
     """Whether the calling main thread is inside of the program still, not behind its end among the exit hooks."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != "__main__":
-        frame = frame.f_back
-    return frame is not None
+    return any(frame.f_globals.get("__name__") == "__main__" for frame in outwards(sys._getframe(1)))
 
 
 def _unwinds(end: BaseException) -> bool:
     """Whether the calling main thread is on its way out with ``end`` already: what cleans up there is not disturbed."""
-    outermost = end.__traceback__
-    frame: FrameType | None = sys._getframe(1)
-    while outermost is not None and frame is not None:
-        if frame is outermost.tb_frame:
-            return True
-        frame = frame.f_back
-    return False
+    return end.__traceback__ is not None and own_stack_has(end.__traceback__.tb_frame)
 
 
 def _end() -> NoReturn:

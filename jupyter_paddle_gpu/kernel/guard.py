@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from jupyter_paddle_gpu.checkpoint.stacks import outwards
 from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -118,12 +118,10 @@ def _protect(here: Runtime) -> None:
 
 def _imported_by_a_worker() -> bool:
     """Whether this is the import of a script by a worker of multiprocessing, which trains nothing of its own by it."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__":
-            return True
-        frame = frame.f_back
-    return False
+    return any(
+        frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__"
+        for frame in outwards(sys._getframe(1))
+    )
 
 
 def _shell() -> Any:

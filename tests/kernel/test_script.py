@@ -57,12 +57,18 @@ def script(place: Path, code: str) -> Iterator[Script]:
         running.process.communicate()
 
 
-def evicted(place: Path, code: str) -> tuple[str, str]:
-    """Send SIGTERM to the script and return what it printed; it has saved once and ended with 143."""
+def terminated(place: Path, code: str) -> tuple[int, str, str]:
+    """Send SIGTERM to the script that has said ``here``; return its exit code and what it printed from then on."""
     with script(place, code) as running:
         running.process.terminate()
         out, err = running.process.communicate(timeout=30)
-    assert running.process.returncode == EXIT_EVICTED, err
+    return running.process.returncode, out, err
+
+
+def evicted(place: Path, code: str) -> tuple[str, str]:
+    """Send SIGTERM to the script and return what it printed; it has saved once and ended with 143."""
+    exit_code, out, err = terminated(place, code)
+    assert exit_code == EXIT_EVICTED, err
     assert err.count("kept values saved, ended by SIGTERM") == 1, err
     assert len([path for path in (place / "backup").iterdir() if path.is_dir()]) == 1
     return out, err
@@ -104,10 +110,8 @@ finally:
         time.sleep(0.01)
     print("cleaned up")
 """
-    with script(place, HEAD + INSTALL + training) as running:
-        running.process.terminate()
-        out, err = running.process.communicate(timeout=30)
-    assert running.process.returncode == EXIT_EVICTED, err
+    exit_code, out, err = terminated(place, HEAD + INSTALL + training)
+    assert exit_code == EXIT_EVICTED, err
     assert out == "cleaned up\n"
     assert "Traceback" not in err
 
@@ -115,10 +119,8 @@ finally:
 def test_without_an_installation_sigterm_is_what_it_always_was(place: Path) -> None:
     code = "began_s, said = time.monotonic(), False\nfor step, _ in guard.steps(range(10**6)):\n    time.sleep(0.1)\n"
     code += "    if time.monotonic() - began_s > 1.5 and not said:\n        said = True; print('here', flush=True)"
-    with script(place, HEAD + code) as running:
-        running.process.terminate()
-        running.process.communicate(timeout=30)
-    assert running.process.returncode == -signal.SIGTERM
+    exit_code, _, err = terminated(place, HEAD + code)
+    assert exit_code == -signal.SIGTERM, err
 
 
 def test_the_users_own_handler_is_called_after_the_save(place: Path) -> None:
