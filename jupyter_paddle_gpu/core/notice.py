@@ -12,6 +12,13 @@ class Cause(str, Enum):
     """Why a kernel loses its GPU, or a snapshot is made. The value is what manifests and events carry."""
 
     PREEMPTED = "preempted"  # a request of a higher tier takes the GPU
+    DRAINED = "drained"  # the Eviction API: somebody empties the node
+    NODE_TAINTED = "node-tainted"  # the node does not take this Pod any more
+    NODE_PRESSURE = "node-pressure"  # the node ran short of memory or disk
+    NODE_SHUTDOWN = "node-shutdown"  # the node is being shut down
+    NODE_LOST = "node-lost"  # the node does not answer, or is gone
+    DEADLINE = "deadline"  # the Pod reached its activeDeadlineSeconds
+    OUT_OF_MEMORY = "out-of-memory"  # ended by the kernel of the node, without a warning
     SIGTERM = "sigterm"  # somebody ended the agent or the process, and we know no more
     SERVER_GONE = "server-gone"  # nobody has looked after the session for longer than its lease
     SHUTDOWN = "shutdown"  # the user or the server ended the kernel
