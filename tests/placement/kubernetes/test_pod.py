@@ -93,6 +93,13 @@ def test_merging_changes_neither_side() -> None:
     assert (base, ours) == ({"a": {"b": 1}, "args": [1, 2]}, {"a": {"c": 2}, "args": [3]})
 
 
+@pytest.mark.parametrize("container", [{"image": "log:1"}, "log"])
+def test_a_template_with_a_nameless_container_is_refused(container: object) -> None:
+    settings = KubernetesSettings("team", "paddle:3", template={"spec": {"containers": [container]}})
+    with pytest.raises(RequestError, match=r"'containers'.*no 'name'"):
+        pod(order(), settings, 1)
+
+
 def test_a_tier_without_a_class_is_named_with_those_there_are() -> None:
     with pytest.raises(RequestError, match="notebook") as caught:
         pod(order(tier="golden"), SETTINGS, 1)
