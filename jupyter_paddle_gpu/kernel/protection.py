@@ -88,12 +88,7 @@ class Protection:
         """Return ``due()``, and with other ranks what rank 0 has chosen for all, waited for. Raises SnapshotError."""
         if self.company is None or self._settled or not self.always_resume:
             return self.due()
-        if not self.company.world.main:
-            name = self.company.chosen()
-            return self.store.find(name) if name else None
-        if (due := self.due()) is None:
-            self.company.choose("")
-        return due
+        return self.company.go_on_from(self.due())
 
     @property
     def leads(self) -> bool:
@@ -122,8 +117,8 @@ class Protection:
         total = next((item.nbytes for item in self.store.list() if snapshot in (None, item, item.path)), 0)
         with progress("read", total) as tell:
             used, state = self.store.load(snapshot, tell)
-        if self.company is not None and self.leads and not self._settled:
-            self.company.choose(used.path.name)
+        if self.company is not None and not self._settled:
+            self.company.restored(used.path.name)
         report = self.training.restore_part(state) if partial else self.training.restore(state)
         self._settled = True
         self.saved_updates = self.training.updates

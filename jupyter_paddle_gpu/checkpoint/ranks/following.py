@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from jupyter_paddle_gpu.checkpoint import contents, reader
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint.contents import Contents
 from jupyter_paddle_gpu.checkpoint.ranks.board import Board, gone
+from jupyter_paddle_gpu.checkpoint.ranks.meeting import Meeting
 from jupyter_paddle_gpu.checkpoint.ranks.parts import PartDraft
 from jupyter_paddle_gpu.checkpoint.ranks.turn import STAYS, Beat, Trainee, Watch, settle
 from jupyter_paddle_gpu.checkpoint.reports import Frozen
@@ -75,7 +77,8 @@ class Follower:
         watch.meeting()
         self._wait(call.turn, watch, lambda now: now.stage is not Stage.CALLED)
         watch.meeting()
-        with self._trainee.frozen(terms.patience_s, _Meeting(self, call.turn, watch)) as frozen:
+        meet = Meeting(self._expect, partial(self._stand, call.turn, watch))
+        with self._trainee.frozen(terms.patience_s, meet) as frozen:
             watch.working()
             then = self._trainee.agreed(terms.cause)
             updates = self._trainee.updates
@@ -108,11 +111,11 @@ class Follower:
         self.tell(state=Answering.WRITTEN, part=replace(finish(), inexact=frozen.inexact))
         return self._wait(turn, watch, lambda now: now.stage is Stage.SAVED).draft
 
-    def expect(self, place: Place) -> None:
+    def _expect(self, place: Place) -> None:
         """See Meeting."""
         self.tell(place=max(place, self._answer.place))
 
-    def stand(self, place: Place, turn: int, watch: Watch) -> Place:
+    def _stand(self, turn: int, watch: Watch, place: Place) -> Place:
         """See Meeting."""
         self.tell(state=Answering.STANDING, place=place)
         now = self._wait(turn, watch, lambda now: now.stage is not Stage.GATHERING or now.place > place)
@@ -136,18 +139,3 @@ class Follower:
 
     def _beat(self) -> None:
         self.tell(beat=self._answer.beat + 1)
-
-
-@dataclass(frozen=True)
-class _Meeting:
-    """The meeting of a turn."""
-
-    follower: Follower
-    turn: int
-    watch: Watch
-
-    def expect(self, place: Place) -> None:
-        self.follower.expect(place)
-
-    def stand(self, place: Place) -> Place:
-        return self.follower.stand(place, self.turn, self.watch)

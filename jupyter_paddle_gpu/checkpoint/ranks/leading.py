@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint.draft import Draft
 from jupyter_paddle_gpu.checkpoint.pieces import crc32
 from jupyter_paddle_gpu.checkpoint.ranks.board import Board, gone
+from jupyter_paddle_gpu.checkpoint.ranks.meeting import Meeting
 from jupyter_paddle_gpu.checkpoint.ranks.turn import GIVES_WAY, LOOK_S, STAYS, Beat, Trainee, Watch, named, settle
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, SnapshotError
 from jupyter_paddle_gpu.core.ranks import (
@@ -81,7 +83,8 @@ class Leader:
         self._wait(terms, watch, lambda answer: answer.state is not Answering.IDLE)
         self.tell(stage=advance(self._call.stage, Event.ALL_HEARD))
         watch.meeting()
-        with self._trainee.frozen(terms.patience_s, _Meeting(self, terms, watch)) as frozen:
+        meet = Meeting(self._expect, partial(self._stand, terms, watch))
+        with self._trainee.frozen(terms.patience_s, meet) as frozen:
             then = self._trainee.agreed(terms.cause)
             updates = self._trainee.updates
             draft = self._trainee.write(frozen, terms.cause, Beat(self._beat))
@@ -120,12 +123,12 @@ class Leader:
                 return
             time.sleep(LOOK_S)
 
-    def expect(self, place: Place) -> None:
+    def _expect(self, place: Place) -> None:
         """See Meeting."""
         if place > self._call.place:
             self.tell(place=place)
 
-    def stand(self, place: Place, terms: Terms, watch: Watch) -> Place:
+    def _stand(self, terms: Terms, watch: Watch, place: Place) -> Place:
         """See Meeting; with all at one place, it is agreed."""
         while True:
             answers = self._heard(terms)
@@ -182,18 +185,3 @@ def _or_discarded(draft: Draft) -> Iterator[None]:
     except BaseException:
         draft.discard()
         raise
-
-
-@dataclass(frozen=True)
-class _Meeting:
-    """A meeting on some terms."""
-
-    leader: Leader
-    terms: Terms
-    watch: Watch
-
-    def expect(self, place: Place) -> None:
-        self.leader.expect(place)
-
-    def stand(self, place: Place) -> Place:
-        return self.leader.stand(place, self.terms, self.watch)

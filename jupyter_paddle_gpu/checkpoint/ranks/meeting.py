@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.ranks import Place
@@ -17,15 +19,17 @@ _NEVER = 2**63
 _BETWEEN_S = 0.0005
 
 
-class Meeting(Protocol):
-    """The other ranks, while this one comes to stand still."""
+@dataclass(frozen=True)
+class Meeting:
+    """The other ranks, while this one comes to stand still.
 
-    def expect(self, place: Place) -> None:
-        """This rank stands nowhere yet, and is in the step after ``place``. Who stands before that has to know: it may
-        wait for the others' part in this step."""
+    ``expect(place)``: this rank stands nowhere yet, and is in the step after ``place``. Who stands before that has to
+    know: it may wait for the others' part in this step. ``stand(place)``: this rank stands there; returns where all
+    meet: there, or later; the training goes on to that then.
+    """
 
-    def stand(self, place: Place) -> Place:
-        """This rank stands at ``place``. Return where all meet: there, or later; the training goes on to that then."""
+    expect: Callable[[Place], None]
+    stand: Callable[[Place], Place]
 
 
 def take_together(freezer: Freezer, deadline: Deadline, meet: Meeting) -> Taken:
