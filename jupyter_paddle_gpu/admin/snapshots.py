@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jupyter_paddle_gpu.checkpoint import managing, where
 from jupyter_paddle_gpu.checkpoint.retention import taken
-from jupyter_paddle_gpu.checkpoint.store import Store
+from jupyter_paddle_gpu.checkpoint.store import open_store
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.display import Table
 from jupyter_paddle_gpu.core.errors import RequestError, SnapshotNotFound
@@ -38,7 +38,7 @@ def call(args: argparse.Namespace) -> int:
     if args.action == "list":
         print(_list_json(_directories(args.of)) if args.json else _list(_directories(args.of), args.of))
     else:
-        print(managing.act(_store(_only(args.of)), args.action, args.snapshot, args.to))
+        print(managing.act(open_store(_only(args.of)), args.action, args.snapshot, args.to))
     return 0
 
 
@@ -70,17 +70,12 @@ def _only(of: Path | None) -> Path:
     raise RequestError("Whose snapshots are meant?", f"Say it with --of: a notebook, or one of {names}.")
 
 
-def _store(directory: Path) -> Store:
-    allowed = where.limits()
-    return Store(directory, allowed.keep, allowed.quota_bytes)
-
-
 def _list(directories: list[Path], of: Path | None) -> object:
     if of is not None:
-        return managing.overview(_store(directories[0]))
+        return managing.overview(open_store(directories[0]))
     rows = []
     for directory in directories:
-        store = _store(directory)
+        store = open_store(directory)
         snapshots = store.list()
         rows.append(
             (
@@ -96,5 +91,5 @@ def _list(directories: list[Path], of: Path | None) -> object:
 
 
 def _list_json(directories: list[Path]) -> str:
-    plain = {str(directory): to_plain(_store(directory).list()) for directory in directories}
+    plain = {str(directory): to_plain(open_store(directory).list()) for directory in directories}
     return json.dumps({"snapshots": plain}, ensure_ascii=False)

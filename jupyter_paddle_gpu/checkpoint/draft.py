@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.format import Manifest
 from jupyter_paddle_gpu.checkpoint.pieces import crc32
 from jupyter_paddle_gpu.checkpoint.ranks.parts import files_of
+from jupyter_paddle_gpu.checkpoint.room import unwritable
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
 from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.ranks import Part
@@ -139,7 +140,7 @@ class Draft:
             yield
         except OSError as error:
             self._discard()
-            raise self._store.unwritable(error, self._nbytes) from error
+            raise unwritable(self._store.directory, error, self._nbytes) from error
         except (ValueError, RecursionError) as error:
             self._discard()
             raise SnapshotError(f"The state cannot be saved: {error}", "Earlier snapshots are untouched.") from error

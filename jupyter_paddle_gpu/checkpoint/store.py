@@ -7,8 +7,7 @@ import errno
 import logging
 import math
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -18,16 +17,18 @@ from jupyter_paddle_gpu.checkpoint import reader, removal, writer
 from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.draft import Draft, describe
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
-from jupyter_paddle_gpu.checkpoint.ranks import elsewhere, parts
-from jupyter_paddle_gpu.checkpoint.retention import Held, superfluous, taken
+from jupyter_paddle_gpu.checkpoint.opening import load_one, missing, readable
+from jupyter_paddle_gpu.checkpoint.places import new_place, places
+from jupyter_paddle_gpu.checkpoint.ranks import parts
+from jupyter_paddle_gpu.checkpoint.retention import Held, superfluous
+from jupyter_paddle_gpu.checkpoint.room import beyond_quota, unwritable
 from jupyter_paddle_gpu.checkpoint.state import State
-from jupyter_paddle_gpu.checkpoint.where import ENV_QUOTA, KEEP
+from jupyter_paddle_gpu.checkpoint.where import KEEP, limits
 from jupyter_paddle_gpu.checkpoint.writer import Progress
 from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.ranks import World
 from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
-from jupyter_paddle_gpu.core.units import format_size
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in typing since Python 3.11
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOKS = 10  # each finds what another process has saved since, where all that was listed is removed already
-_NAME = re.compile(r"(\d{6,18})-(?:step-\d+|state)")
 
 
 class _Needed(TypedDict):
@@ -57,6 +57,12 @@ class Written:
 
     path: Path
     file: TensorFile
+
+
+def open_store(directory: Path, world: World | None = None) -> Store:
+    """Return the store of this directory, with the limits that the environment sets."""
+    allowed = limits()
+    return Store(directory, allowed.keep, allowed.quota_bytes, world)
 
 
 class Store:
@@ -86,7 +92,7 @@ class Store:
             if not os.access(self.directory, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise self.unwritable(error, 0) from None
+            raise unwritable(self.directory, error) from None
 
     def save(self, state: State, **described: Unpack[Described]) -> Snapshot:
         """Write a snapshot, durable when this returns, and remove those that are no longer kept.
@@ -105,9 +111,9 @@ class Store:
             raise StoreUnwritable(*over)
         try:
             writer.make_directory(self.directory)
-            path, sequence = self._new_place(described["position"])
+            path, sequence = new_place(self.directory, described["position"])
         except OSError as error:
-            raise self.unwritable(error, state.nbytes) from error
+            raise unwritable(self.directory, error, state.nbytes) from error
         draft = Draft(self, path, state, {"sequence": sequence, **described})
         draft.write()
         return draft
@@ -118,7 +124,7 @@ class Store:
 
     def _manifests(self) -> tuple[tuple[Path, Manifest], ...]:
         found = []
-        for path in self._places():
+        for path in places(self.directory):
             try:
                 found.append((path, reader.read_manifest(path)))
             except FileNotFoundError:
@@ -132,13 +138,14 @@ class Store:
         log. ``progress`` gets the bytes read. Raises SnapshotNotFound, or SnapshotCorrupt for the one that was asked
         for."""
         if snapshot is not None:
-            return self._load_one(snapshot if isinstance(snapshot, Path) else snapshot.path, progress, False)
+            path = snapshot if isinstance(snapshot, Path) else snapshot.path
+            return load_one(path, self.world, progress, whole=False)
         broken: dict[str, None] = {}
         for _ in range(_LOOKS):
             vanished = False
             for candidate in self.list():
                 try:
-                    return self._load_one(candidate.path, progress, True)
+                    return load_one(candidate.path, self.world, progress, whole=True)
                 except SnapshotNotFound:
                     vanished = True
                 except SnapshotCorrupt as error:
@@ -155,7 +162,7 @@ class Store:
     def verify(self, snapshot: Snapshot | Path, progress: Progress | None = None) -> None:
         """Read every byte of a snapshot. Raises SnapshotCorrupt that names file and fault."""
         path = snapshot if isinstance(snapshot, Path) else snapshot.path
-        with self._readable(path):
+        with readable(path):
             manifest = reader.read_manifest(path)
             reader.read_state(path, manifest, progress)
             parts.read_others(path, manifest, 0)
@@ -172,7 +179,7 @@ class Store:
 
     def contents(self, snapshot: Snapshot) -> Contents:
         """Return what its files hold, without reading the tensors. Raises SnapshotCorrupt, SnapshotNotFound."""
-        with self._readable(snapshot.path):
+        with readable(snapshot.path):
             return reader.read_contents(snapshot.path, reader.read_manifest(snapshot.path))
 
     def pin(self, snapshot: Snapshot, pinned: bool = True) -> None:
@@ -189,9 +196,9 @@ class Store:
                 marker.unlink(missing_ok=True)
             writer.sync_directory(snapshot.path)
         except FileNotFoundError:
-            raise _missing(snapshot.path) from None
+            raise missing(snapshot.path) from None
         except OSError as error:
-            raise self.unwritable(error, 0) from error
+            raise unwritable(self.directory, error) from error
 
     def delete(self, snapshot: Snapshot) -> None:
         """Remove a snapshot; it is none from the first step on. May be repeated. Raises StoreUnwritable."""
@@ -199,60 +206,11 @@ class Store:
         try:
             removal.remove(snapshot.path)
         except OSError as error:
-            raise self.unwritable(error, 0) from error
+            raise unwritable(self.directory, error) from error
 
     def _check_ours(self, snapshot: Snapshot) -> None:
         if snapshot.path.parent != self.directory:
             raise SnapshotNotFound(f"{snapshot.path} is not in {self.directory}", "Choose one of the listed ones.")
-
-    def _load_one(self, path: Path, progress: Progress | None, whole: bool) -> tuple[Snapshot, State]:
-        """Load this rank's state. ``whole``: see that the parts of all ranks are good, so that all choose the same."""
-        with self._readable(path):
-            manifest = reader.read_manifest(path)
-            mine = self.world.rank if manifest.ranks == self.world.size else 0
-            state = reader.read_state(path, manifest, progress, mine)
-            if whole:
-                parts.read_others(path, manifest, mine)
-            if manifest.ranks != self.world.size:
-                others = [reader.read_contents(path, manifest, rank) for rank in range(1, manifest.ranks)]
-                elsewhere.check_replicated(others, manifest.ranks, self.world.size)
-                state = elsewhere.adapted(state, manifest.ranks, self.world.size)
-            return describe(path, manifest), state
-
-    @contextlib.contextmanager
-    def _readable(self, path: Path) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError:
-            raise _missing(path) from None
-        except Broken as error:
-            if not os.path.lexists(path / layout.MANIFEST):  # another process has removed it meanwhile
-                raise _missing(path) from None
-            raise SnapshotCorrupt(f"The snapshot {path} is broken: {error}", "Nothing of it was used.") from None
-
-    def _places(self) -> tuple[Path, ...]:
-        try:
-            found = self.directory.iterdir()
-            return tuple(path for path in found if _NAME.fullmatch(path.name) and not path.is_symlink())
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-
-    @staticmethod
-    def _sequence(path: Path) -> int:
-        return int(path.name.split("-")[0])
-
-    def _new_place(self, position: Position | None) -> tuple[Path, int]:
-        """Make the next directory; two processes that save at once get different ones."""
-        what = "state" if position is None else f"step-{position.step}"
-        sequence = 1 + max((self._sequence(path) for path in self._places()), default=0)
-        while True:
-            claim = self.directory / f"{sequence:06d}-{what}"
-            with contextlib.suppress(FileExistsError):
-                claim.mkdir(mode=0o700)
-                if not any(self._sequence(path) == sequence for path in self._places() if path != claim):
-                    return claim, sequence
-                claim.rmdir()  # with another step in its name the other process's directory does not collide
-            sequence += 1
 
     def committed(self, snapshot: Snapshot, files: Mapping[str, TensorFile], written: int, seconds: float) -> None:
         """A draft has become a snapshot: learn from it, and tidy."""
@@ -279,14 +237,7 @@ class Store:
         """Return fault and next step where a snapshot of ``nbytes`` cannot stay within the quota; None: it can."""
         if self.quota_bytes is None:
             return None
-        pinned = taken([held for held in self.held() if held.pinned])
-        if nbytes + pinned <= self.quota_bytes:
-            return None
-        what = f"A snapshot of {format_size(nbytes)}" + (f" beside {format_size(pinned)} pinned" if pinned else "")
-        return (
-            f"{what} is more than the quota of {format_size(self.quota_bytes)} of {self.directory}.",
-            f"Ask for a larger {ENV_QUOTA}" + (", or unpin a snapshot." if pinned else "."),
-        )
+        return beyond_quota(nbytes, self.quota_bytes, self.held(), self.directory)
 
     def held(self) -> tuple[Held, ...]:
         """Return the snapshots as retention sees them, newest first."""
@@ -306,24 +257,7 @@ class Store:
         try:
             for path in superfluous(self.held(), self.keep, self.quota_bytes):
                 removal.remove(path)
-            for path in self._places():
+            for path in places(self.directory):
                 removal.remove_abandoned(path)
         except OSError as error:
             log.warning("An old snapshot could not be removed from %s: %s", self.directory, error)
-
-    def unwritable(self, error: OSError, needed_bytes: int) -> StoreUnwritable:
-        try:
-            place = next(place for place in (self.directory, *self.directory.parents) if place.exists())
-            status = os.statvfs(place)
-            free = f"{format_size(status.f_bavail * status.f_frsize)} free"
-            free += f", {format_size(needed_bytes)} needed" if needed_bytes else ""
-        except OSError:
-            free = f"{format_size(needed_bytes)} needed"
-        return StoreUnwritable(
-            f"No snapshot could be written to {self.directory}: {error.strerror or error} ({free})",
-            "Earlier snapshots are untouched. Make room or choose another directory: JUPYTER_PADDLE_GPU_SNAPSHOTS.",
-        )
-
-
-def _missing(path: Path) -> SnapshotNotFound:
-    return SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")

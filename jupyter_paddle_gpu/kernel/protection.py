@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from jupyter_paddle_gpu.checkpoint.progress import progress
 from jupyter_paddle_gpu.checkpoint.training import Frozen, RestoreReport, Training
-from jupyter_paddle_gpu.checkpoint.where import limits
 from jupyter_paddle_gpu.core.budget import Estimate, estimate
 from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.notice import Cause
@@ -66,11 +65,9 @@ class Protection:
         """Open the store; repeatable. It is loaded when first asked for, not when a kernel starts."""
         if self._store is None:
             with without_users_directory():
-                from jupyter_paddle_gpu.checkpoint.store import Store
+                from jupyter_paddle_gpu.checkpoint.store import open_store
 
-            allowed = limits()
-            world = self.company.world if self.company is not None else None
-            self._store = Store(self.directory, allowed.keep, allowed.quota_bytes, world)
+            self._store = open_store(self.directory, self.company.world if self.company is not None else None)
         return self._store
 
     # Going on
