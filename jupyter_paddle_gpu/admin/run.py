@@ -34,6 +34,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "run",
+        usage="jupyter paddle-gpu run [options] -- COMMAND …",
         help="run a command on GPUs of this machine, by priority",
         description="Wait for GPUs by priority, run a command on them, and return its exit code. "
         "A higher tier takes GPUs from the lowest tier below: that one gets a notice and its grace period.",

@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from jupyter_paddle_gpu.admin.demo import lab, notebook
+
 
 @pytest.mark.timeout(400)
 def test_the_notebook_is_evicted_comes_back_and_every_loss_is_equal(tmp_path: Path) -> None:
@@ -26,3 +28,15 @@ def test_the_notebook_is_evicted_comes_back_and_every_loss_is_equal(tmp_path: Pa
     assert [output for output in outputs if output.output_type == "error"] == []
     assert any("image/png" in output.get("data", {}) for output in outputs), "the picture is not in the notebook"
     assert any("preempted" in str(output.get("data", {}).get("text/plain")) for output in outputs)
+
+
+def test_trying_it_by_hand_keeps_what_a_person_has_changed_and_leaves_what_the_demo_executed(tmp_path: Path) -> None:
+    executed = notebook.copy_to(tmp_path)
+    executed.write_text("executed")
+    root = tmp_path / "lab"
+    root.mkdir()
+    mine = lab.own_copy(root)
+    assert notebook.read(mine).cells, "a fresh one"
+    mine.write_text("changed")
+    assert lab.own_copy(root).read_text() == "changed"
+    assert executed.read_text() == "executed"

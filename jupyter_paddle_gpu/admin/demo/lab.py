@@ -26,12 +26,18 @@ End JupyterLab with Ctrl-C.
 
 
 def open_lab(out: Path) -> int:
-    """Start JupyterLab in ``out`` and return its exit code when the person ends it."""
-    path = out / notebook.NAME
-    if not path.exists():  # what a person has changed stays
-        notebook.copy_to(out)
+    """Start JupyterLab in ``out/lab`` and return its exit code when the person ends it."""
+    root = out / "lab"  # beside what the demo without hands has executed
+    root.mkdir(exist_ok=True)
+    path = own_copy(root)
     book = Book(default_book())
     command = Path(sys.executable).parent / "jupyter-paddle-gpu"
     print(GUIDE.format(name=path.name, noun=book.noun, count=len(book.devices()), command=command), flush=True)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []  # as in a container
-    return subprocess.call([sys.executable, "-m", "jupyterlab", *as_root, str(path)], cwd=out)
+    return subprocess.call([sys.executable, "-m", "jupyterlab", *as_root, str(path)], cwd=root)
+
+
+def own_copy(root: Path) -> Path:
+    """Return the notebook in ``root``, copied there once: what a person has changed stays."""
+    path = root / notebook.NAME
+    return path if path.exists() else notebook.copy_to(root)
