@@ -20,9 +20,10 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.kernel.drill import DrillReport, play
 from jupyter_paddle_gpu.kernel.extension import load
-from jupyter_paddle_gpu.kernel.runtime import Runtime, left_open, runtime, say
+from jupyter_paddle_gpu.kernel.runtime import Runtime, runtime
 from jupyter_paddle_gpu.kernel.shadow import shadow_message
 from jupyter_paddle_gpu.kernel.status import GuardStatus, look
+from jupyter_paddle_gpu.kernel.telling import left_open, say
 
 __all__ = ["drill", "install", "keep", "restore", "save", "snapshots", "status", "steps"]
 

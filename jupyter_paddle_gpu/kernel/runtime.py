@@ -5,26 +5,26 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jupyter_paddle_gpu.checkpoint.training import RestoreReport, Training
-from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, SnapshotError
+from jupyter_paddle_gpu.checkpoint.training import Training
+from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.ranks import world_of
 from jupyter_paddle_gpu.core.snapshot import Served
-from jupyter_paddle_gpu.kernel.comeback import offer
 from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
 from jupyter_paddle_gpu.kernel.eviction import Ending, Eviction
+from jupyter_paddle_gpu.kernel.goingon import GoingOn
 from jupyter_paddle_gpu.kernel.identity import Identity
 from jupyter_paddle_gpu.kernel.periodic import Periodic
-from jupyter_paddle_gpu.kernel.protection import Protection, name_of
+from jupyter_paddle_gpu.kernel.protection import Protection
 from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
 from jupyter_paddle_gpu.kernel.rescue import Rescue
 from jupyter_paddle_gpu.kernel.signals import SigtermWatch
+from jupyter_paddle_gpu.kernel.telling import say
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.link import Link
@@ -45,17 +45,17 @@ class Runtime:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self.training = Training(say)
-        self.training.before_fit = self.go_on
         self.training.ending = self._ends
         self.training.install()
         self.protection = Protection(self.training, identity.snapshot_directory(), identity.session)
+        self.going_on = GoingOn(self.protection)
+        self.training.before_fit = self.going_on.go_on
         self.watch = SigtermWatch(self._on_sigterm)
         self.eviction: Eviction | None = None
         self.link: Link | None = None
         self.grace_s = GRACE_S
         self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
         self.periodic = Periodic(self.protection, self.every)
-        self._offered = False
         self._judged: float | None = None  # the rate by which it was decided whether a save fits the grace
         self._warned = False
 
@@ -151,7 +151,7 @@ class Runtime:
     def steps(self, loader: Iterable[Any], epochs: int) -> Iterator[tuple[int, Any]]:
         """See guard.steps."""
         self.watch.look_again()  # Paddle takes the signal when it is imported: perhaps only after our installation
-        self.go_on()
+        self.going_on.go_on()
         last_look_s = time.monotonic()
         for item in self.training.steps(loader, epochs):
             if time.monotonic() - last_look_s > 1.0:
@@ -160,34 +160,9 @@ class Runtime:
                 last_look_s = time.monotonic()
             yield item
 
-    def go_on(self) -> None:
-        """Restore the snapshot that this process goes on from by itself; say what there is otherwise.
-
-        Raises SnapshotError in a script whose snapshots are broken or belong to another model. In a notebook that is
-        told only: its model may come in a later cell.
-        """
-        protection = self.protection
-        due = protection.to_go_on_from()
-        if due is None:
-            self.offer_once()
-            protection.settle()
-            return
-        try:
-            used, report = protection.restore(None if protection.leads else due)
-        except SnapshotError as error:
-            if protection.always_resume:
-                raise
-            say(f"{error}\nThis training starts from its beginning; the snapshot stays.")
-            return
-        source = f" from {used.path}" if protection.always_resume else ""
-        say(
-            "\n".join([f"{name_of(used)} restored{source}; the training goes on from there", left_open(report)]).strip()
-        )
-
     def after_cell(self) -> None:
-        """A plain loop that begins beside an earlier run's snapshot is told of it when its first cell has ended."""
-        if not self._offered and self.training.has_training():
-            self.offer_once()
+        """A cell has ended: what is worth telling by now, is told."""
+        self.going_on.after_cell()
         self.warn_once()
 
     def warn_once(self) -> None:
@@ -203,14 +178,6 @@ class Runtime:
 
             self._warned = True
             say("\n".join(too_short(look(self), grace_s)))
-
-    def offer_once(self) -> None:
-        """Tell of an earlier run's snapshot, once."""
-        if self._offered:
-            return
-        self._offered = True
-        if (snapshot := self.protection.offered()) is not None:
-            say(offer(snapshot))
 
     def save_before_shutdown(self) -> None:
         """Save what is unsaved, in the few seconds that a shutdown gives. What goes wrong is logged."""
@@ -261,27 +228,6 @@ def _need_main_thread() -> None:
             "A process is protected from its main thread only: Python sets signal handlers nowhere else",
             "Call guard.install() or %load_ext jupyter_paddle_gpu in the main thread.",
         )
-
-
-def left_open(report: RestoreReport) -> str:
-    """Return the lines about what a restore could not do yet, or at all; empty: everything is in place."""
-    names = ", ".join(report.unclaimed)
-    lines = [f"{names} was restored and waits: guard.keep({report.unclaimed[0]}=…) puts it in place"] if names else []
-    if report.tensors is not None:
-        lines.append(f"{report.tensors} tensors loaded")
-    if report.waits:
-        lines.append("the training's state waits for its loop of guard.steps")
-    return "\n".join([*lines, *(f"not restored: {part}" for part in report.left_out)])
-
-
-def say(text: str) -> None:
-    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error.
-
-    Of several ranks the first one tells.
-    """
-    if not world_of(os.environ).main:
-        return
-    print(f"paddle-gpu: {text}", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)
 
 
 _runtime: Runtime | None = None
