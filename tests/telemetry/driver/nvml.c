@@ -1,0 +1,198 @@
+/* A stand-in for NVIDIA's driver library, loaded by the real nvidia-ml-py. It plays what the file `machine` beside it
+ * says, read again at every call, so that a machine can change under a running process:
+ *
+ *   gpus 8                                   how many there are, up to 64
+ *   mig 0 3                                  GPU 0 is divided into three slices
+ *   answer nvmlDeviceGetPowerUsage 3         the function answers this return code
+ *   answer nvmlDeviceGetPowerUsage@1 15      the same, of GPU 1 only
+ *   answer * 15                              every function
+ *   slow nvmlDeviceGetMemoryInfo 500         the function takes this many milliseconds
+ *   value nvmlDeviceGetTemperature@2 91      what it finds, in NVML's units
+ *
+ * The last line that fits a call counts. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7 };
+enum { GPUS = 64, SLICES = 8 };
+typedef unsigned long long u64;
+typedef struct { unsigned gpu; int slice; } Handle; /* slice -1: the GPU itself */
+typedef struct { u64 total, free, used; } Memory;
+typedef struct { unsigned gpu, memory; } Utilization;
+typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance; } Process;
+
+static Handle handles[GPUS][SLICES + 1];
+static int opened;
+
+static FILE *machine(void) {
+    Dl_info self;
+    char path[4096];
+    if (!dladdr((void *)machine, &self)) return NULL;
+    snprintf(path, sizeof path, "%s", self.dli_fname);
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash + 1 : path, sizeof path - (slash ? slash + 1 - path : 0), "machine");
+    return fopen(path, "r");
+}
+
+/* The number that the machine's last fitting line gives for `word name`, or `otherwise`. */
+static u64 told(const char *word, const char *name, int gpu, u64 otherwise) {
+    char line[256], first[32], second[128], at[160];
+    u64 number;
+    FILE *file = machine();
+    if (!file) return otherwise;
+    snprintf(at, sizeof at, "%s@%d", name, gpu);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "%31s %127s %llu", first, second, &number) == 3 && !strcmp(first, word)
+            && (!strcmp(second, "*") || !strcmp(second, name) || !strcmp(second, at)))
+            otherwise = number;
+    fclose(file);
+    return otherwise;
+}
+
+static unsigned gpu_count(void) {
+    char line[256];
+    unsigned count = 0;
+    FILE *file = machine();
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file)) sscanf(line, "gpus %u", &count);
+    fclose(file);
+    return count > GPUS ? GPUS : count;
+}
+
+static unsigned slice_count(unsigned gpu) {
+    char name[16];
+    snprintf(name, sizeof name, "%u", gpu);
+    unsigned count = told("mig", name, -1, 0);
+    return count > SLICES ? SLICES : count;
+}
+
+/* What every call begins with: its delay, its fault. */
+static int begin(const char *name, int gpu) {
+    u64 delay_ms = told("slow", name, gpu, 0);
+    struct timespec delay = {delay_ms / 1000, delay_ms % 1000 * 1000000};
+    if (delay_ms) nanosleep(&delay, NULL);
+    u64 code = told("answer", name, gpu, OK);
+    return code ? (int)code : opened || strstr(name, "nvmlInit") ? OK : UNINITIALIZED;
+}
+
+#define BEGIN(gpu) do { int code_ = begin(__func__, gpu); if (code_) return code_; } while (0)
+#define NUMBER(handle, otherwise) told("value", __func__, (handle)->gpu, otherwise)
+#define WHOLE(handle) do { if ((handle)->slice >= 0) return UNSUPPORTED; } while (0)
+
+int nvmlInitWithFlags(unsigned flags) { (void)flags; BEGIN(-1); opened++; return OK; }
+int nvmlShutdown(void) { BEGIN(-1); opened--; return OK; }
+
+const char *nvmlErrorString(int code) {
+    static char text[32];
+    snprintf(text, sizeof text, "stand-in's error %d", code);
+    return text;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count) { BEGIN(-1); *count = gpu_count(); return OK; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle **handle) {
+    BEGIN((int)index);
+    if (index >= gpu_count()) return INVALID;
+    handles[index][0] = (Handle){index, -1};
+    *handle = &handles[index][0];
+    return OK;
+}
+
+int nvmlDeviceGetMigMode(Handle *handle, unsigned *current, unsigned *pending) {
+    BEGIN((int)handle->gpu);
+    *current = *pending = slice_count(handle->gpu) > 0;
+    return OK;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(Handle *handle, unsigned *count) {
+    BEGIN((int)handle->gpu);
+    *count = slice_count(handle->gpu) ? SLICES : 0;
+    return OK;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(Handle *handle, unsigned index, Handle **slice) {
+    BEGIN((int)handle->gpu);
+    if (index >= slice_count(handle->gpu)) return NOT_FOUND;
+    handles[handle->gpu][index + 1] = (Handle){handle->gpu, (int)index};
+    *slice = &handles[handle->gpu][index + 1];
+    return OK;
+}
+
+int nvmlDeviceGetUUID(Handle *handle, char *uuid, unsigned length) {
+    BEGIN((int)handle->gpu);
+    if (handle->slice < 0) snprintf(uuid, length, "GPU-%u", handle->gpu);
+    else snprintf(uuid, length, "MIG-%u-%d", handle->gpu, handle->slice);
+    return OK;
+}
+
+int nvmlDeviceGetName(Handle *handle, char *name, unsigned length) {
+    BEGIN((int)handle->gpu);
+    snprintf(name, length, handle->slice < 0 ? "Stand-in 80GB" : "Stand-in 80GB MIG 1g.10gb");
+    return OK;
+}
+
+int nvmlDeviceGetMemoryInfo(Handle *handle, Memory *memory) {
+    BEGIN((int)handle->gpu);
+    memory->total = (handle->slice < 0 ? 80ull : 10ull) << 30;
+    memory->used = NUMBER(handle, 2ull << 30);
+    memory->free = memory->total - memory->used;
+    return OK;
+}
+
+int nvmlDeviceGetUtilizationRates(Handle *handle, Utilization *rates) {
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    rates->gpu = (unsigned)NUMBER(handle, 50);
+    rates->memory = 20;
+    return OK;
+}
+
+int nvmlDeviceGetTemperature(Handle *handle, int sensor, unsigned *celsius) {
+    (void)sensor;
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    *celsius = (unsigned)NUMBER(handle, 40);
+    return OK;
+}
+
+int nvmlDeviceGetPowerUsage(Handle *handle, unsigned *milliwatts) {
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    *milliwatts = (unsigned)NUMBER(handle, 300000);
+    return OK;
+}
+
+int nvmlDeviceGetClockInfo(Handle *handle, int clock, unsigned *megahertz) {
+    (void)clock;
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    *megahertz = (unsigned)NUMBER(handle, 1410);
+    return OK;
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(Handle *handle, u64 *reasons) {
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    *reasons = NUMBER(handle, 0);
+    return OK;
+}
+
+int nvmlDeviceGetTotalEccErrors(Handle *handle, int kind, int counter, u64 *count) {
+    (void)kind, (void)counter;
+    BEGIN((int)handle->gpu);
+    WHOLE(handle);
+    *count = NUMBER(handle, 0);
+    return OK;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(Handle *handle, unsigned *count, Process *processes) {
+    BEGIN((int)handle->gpu);
+    unsigned running = (unsigned)NUMBER(handle, 1), room = *count;
+    *count = running;
+    if (room < running) return TOO_SMALL;
+    for (unsigned i = 0; i < running; i++) processes[i] = (Process){4000 + i, 1ull << 30, ~0u, ~0u};
+    return OK;
+}
