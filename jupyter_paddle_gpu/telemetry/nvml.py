@@ -56,13 +56,18 @@ def discover() -> list[Device]:
 def _of_gpu(index: int) -> list[Device]:
     """Return the GPU itself, or its slices where it is divided; empty (and logged) where it does not answer."""
     try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        if _is_divided(handle):
-            return [_device(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
-        return [_device(handle, DeviceKind.GPU)]
+        return [describe(handle, kind) for handle, kind in handles(index)]
     except pynvml.NVMLError as error:
         log.warning("GPU %d does not answer: %s. It is left out.", index, error)
         return []
+
+
+def handles(index: int) -> list[tuple[Any, DeviceKind]]:
+    """Return NVML's handle of a GPU, or those of its slices where it is divided. Raises NVMLError."""
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    if _is_divided(handle):
+        return [(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
+    return [(handle, DeviceKind.GPU)]
 
 
 def _is_divided(handle: Any) -> bool:
@@ -84,7 +89,7 @@ def _slices(handle: Any) -> Iterator[Any]:
                 raise
 
 
-def _device(handle: Any, kind: DeviceKind) -> Device:
+def describe(handle: Any, kind: DeviceKind) -> Device:
     """Return the device; without its UUID nobody could be given it, the rest is for show. Raises NVMLError."""
     try:
         memory_bytes: int | None = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)

@@ -1,0 +1,57 @@
+"""What GPUs and the host did at one moment. None is unknown, never zero, and ``unknown`` says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jupyter_paddle_gpu.core.device import DeviceKind
+
+
+@dataclass(frozen=True)
+class GpuSample:
+    """One GPU or slice. ``taken_s``: when its values were seen (Unix time), None where they never were.
+
+    ``stale`` is the reason why the values are older than the reading that shows them; None while they are fresh.
+    ``memory_used_bytes`` is everybody's. ``unknown`` has a reason for each field that is None.
+    """
+
+    id: str
+    kind: DeviceKind = DeviceKind.GPU
+    name: str = ""
+    taken_s: float | None = None
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    clock_mhz: float | None = None
+    throttled: tuple[str, ...] | None = None
+    ecc_errors: int | None = None
+    processes: int | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    stale: str | None = None
+
+
+@dataclass(frozen=True)
+class HostSample:
+    """The machine, or the container where that is smaller. ``cpu_percent`` is of one core; 400 are four busy cores.
+
+    ``cpu_limit_cores`` and ``memory_limit_bytes`` are the container's limits, or what the machine has.
+    """
+
+    cpu_percent: float | None = None
+    cpu_limit_cores: float | None = None
+    memory_used_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that was seen at ``at_s`` (Unix time). ``fault``: why no GPU is seen at all, or None."""
+
+    at_s: float
+    gpus: tuple[GpuSample, ...] = ()
+    fault: str | None = None
+    host: HostSample = HostSample()

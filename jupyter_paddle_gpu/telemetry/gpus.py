@@ -1,0 +1,177 @@
+"""What the GPUs do, asked of NVML field by field: a field that fails costs that field, a GPU that fails that GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import pynvml
+
+from jupyter_paddle_gpu.core.device import DeviceKind
+from jupyter_paddle_gpu.core.telemetry import GpuSample
+from jupyter_paddle_gpu.telemetry import nvml
+from jupyter_paddle_gpu.telemetry.faults import Policy, policy_of, reason_of
+
+REOPEN_FIRST_S = 1.0  # after a fault; twice as long after each more
+REOPEN_LONGEST_S = 30.0
+
+_THROTTLES = {
+    0x4: "power limit", 0x8: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake", 0x10: "sync boost"
+}  # fmt: skip  # bits of NVML's reasons; idle and clocks that a user has set are no throttling
+
+
+def _throttled(handle: Any) -> tuple[str, ...]:
+    reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+    return tuple(dict.fromkeys(name for bit, name in _THROTTLES.items() if reasons & bit))
+
+
+def _ecc_errors(handle: Any) -> int:
+    """Uncorrected ones since the driver was loaded."""
+    kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+    return int(pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, since))
+
+
+# One call or a few microseconds each; PCIe throughput takes 20 ms and is not here.
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "utilization_percent": lambda handle: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+    "temperature_c": lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+    "power_w": lambda handle: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+    "clock_mhz": lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+    "throttled": _throttled,
+    "ecc_errors": _ecc_errors,
+    "processes": lambda handle: len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),
+}
+
+
+@dataclass
+class _Gpu:
+    """One device as it is known between readings; ``handle`` is None while it does not answer."""
+
+    handle: Any
+    index: int
+    last: GpuSample
+    never: dict[str, str] = field(default_factory=dict)
+
+
+class GpuReader:
+    """Reads the devices in ``wanted`` (UUIDs or indexes; None: all of the machine), between enter and exit.
+
+    For one thread. No fault is raised: it is in what is read, and goes when the driver or the GPU is back.
+    """
+
+    def __init__(self, wanted: Collection[str] | None = None) -> None:
+        self._wanted = wanted
+        self._gpus: dict[str, _Gpu] = {}
+        self._is_open = False
+        self._fault: str | None = None
+        self._reopen_s: float | None = 0.0  # when to open the driver (again), in the clock of read()
+        self._pause_s = REOPEN_FIRST_S
+
+    def __enter__(self) -> GpuReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def read(self, at_s: float) -> tuple[tuple[GpuSample, ...], str | None]:
+        """Return a sample for each device, and why there is none at all (or None). ``at_s``: Unix time, now."""
+        if self._reopen_s is not None and at_s >= self._reopen_s:
+            self._reopen()
+        samples = tuple(self._sample(gpu, at_s) for gpu in self._gpus.values())
+        if self._fault is None and all(sample.stale is None for sample in samples):
+            self._pause_s = REOPEN_FIRST_S
+        elif self._reopen_s is None:
+            self._reopen_s = at_s + self._pause_s
+            self._pause_s = min(2 * self._pause_s, REOPEN_LONGEST_S)
+        return samples, self._fault
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            with contextlib.suppress(pynvml.NVMLError):  # a driver that went meanwhile has closed it already
+                pynvml.nvmlShutdown()
+
+    def _reopen(self) -> None:
+        self._close()
+        self._reopen_s = None
+        for gpu in self._gpus.values():
+            gpu.handle = None
+        try:
+            pynvml.nvmlInit()
+            self._is_open = True
+            self._fault = None
+            for index in range(pynvml.nvmlDeviceGetCount()):
+                self._find(index)
+        except pynvml.NVMLError as error:
+            self._fault = reason_of(error)
+            return
+        for gpu in self._gpus.values():
+            if gpu.handle is None and gpu.last.stale is None:
+                gpu.last = dataclasses.replace(gpu.last, stale="the driver does not show it any more")
+
+    def _find(self, index: int) -> None:
+        """Take the GPU, or its slices. One that does not answer is shown by what is known of it, or its index."""
+        try:
+            for handle, kind in nvml.handles(index):
+                self._take(handle, kind, index)
+        except pynvml.NVMLError as error:
+            known = [gpu for gpu in self._gpus.values() if gpu.index == index]
+            if not known and self._is_wanted(str(index), index):
+                known = [_Gpu(None, index, GpuSample(str(index)))]
+                self._gpus[str(index)] = known[0]
+            for gpu in known:
+                gpu.last = dataclasses.replace(gpu.last, stale=reason_of(error))
+
+    def _take(self, handle: Any, kind: DeviceKind, index: int) -> None:
+        device = nvml.describe(handle, kind)
+        if not self._is_wanted(device.id, index):
+            return
+        self._gpus.pop(str(index), None)  # shown by its index while it did not answer
+        known = self._gpus.get(device.id)
+        last = known.last if known else GpuSample(device.id, kind, device.name, memory_total_bytes=device.memory_bytes)
+        self._gpus[device.id] = _Gpu(handle, index, last)
+
+    def _is_wanted(self, id_: str, index: int) -> bool:
+        return self._wanted is None or id_ in self._wanted or str(index) in self._wanted
+
+    def _sample(self, gpu: _Gpu, at_s: float) -> GpuSample:
+        if self._fault is not None or gpu.handle is None:
+            gpu.last = dataclasses.replace(gpu.last, stale=self._fault or gpu.last.stale)
+            return gpu.last
+        try:
+            gpu.last = _ask(gpu, at_s)
+        except pynvml.NVMLError as error:
+            gpu.last = dataclasses.replace(gpu.last, stale=reason_of(error))
+        return gpu.last
+
+
+def _ask(gpu: _Gpu, at_s: float) -> GpuSample:
+    """Ask for every field. Raises NVMLError when the GPU does not answer any more."""
+    values: dict[str, Any] = {}
+    unknown = dict(gpu.never)
+    for name, ask in {"memory": pynvml.nvmlDeviceGetMemoryInfo, **_FIELDS}.items():
+        if name in gpu.never:
+            continue
+        try:
+            values[name] = ask(gpu.handle)
+        except pynvml.NVMLError as error:
+            policy = policy_of(error)
+            if policy is Policy.STALE:
+                raise
+            unknown[name] = reason_of(error)
+            if policy is Policy.NEVER:
+                gpu.never[name] = unknown[name]
+    memory = values.pop("memory", None)
+    if memory is not None:
+        values |= {"memory_used_bytes": int(memory.used), "memory_total_bytes": int(memory.total)}
+    elif "memory" in unknown:
+        reason = unknown.pop("memory")
+        unknown |= {"memory_used_bytes": reason, "memory_total_bytes": reason}
+    last = gpu.last
+    return GpuSample(last.id, last.kind, last.name, taken_s=at_s, unknown=unknown, **values)
