@@ -21,7 +21,9 @@ from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.device import DeviceKind, environment_of
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.telemetry import Reading
 from jupyter_paddle_gpu.core.wire import EXIT_EVICTED, Message, Role
+from jupyter_paddle_gpu.telemetry.sampler import Sampler
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,8 @@ class Agent:
         self._kernel = KernelLife(kernel_environment(spec, os.environ), spec.kernel_log, keeper, self)
         self._evictor = Evictor(self._kernel, self.kernel_says)
         self._lease = None if lease is None else LeaseWatch(lease, self._lease_lost)
+        # Its own devices only: so each device of a machine is looked at once, and no agent needs to know of another.
+        self._sampler = Sampler([d.id for d in spec.devices if d.kind is not DeviceKind.CPU], self._has_seen)
         self._exit_code = EXIT_EVICTED
         self._tasks: set[asyncio.Task[None]] = set()
         self._server_gone: asyncio.TimerHandle | None = None
@@ -58,6 +62,7 @@ class Agent:
                 self._lease.start()
             await self._evictor.serve()
         finally:
+            self._sampler.close()
             await self._kernel.end(0)
             self._keeper.close()
             if self._lease is not None:
@@ -80,6 +85,7 @@ class Agent:
         if peer.role is Role.KERNEL:
             self._evictor.left(peer)
         if peer.role is Role.SERVER and not self._peers.of(Role.SERVER):
+            self._sampler.watch(0)
             self._count_down_to_server_gone()
 
     def heard(self, peer: Peer, message: Message) -> None:
@@ -91,6 +97,8 @@ class Agent:
             self._interrupt(message.signum)
         elif peer.role is Role.SERVER and isinstance(message, wire.Change):
             self._change(message.request)
+        elif peer.role is Role.SERVER and isinstance(message, wire.Watch):
+            self._sampler.watch(message.period_s)
         elif peer.role is Role.SERVER and isinstance(message, wire.Answer):
             self._calls.answer(peer, message)
         elif peer.role is Role.KERNEL and isinstance(message, wire.Ready):
@@ -124,6 +132,14 @@ class Agent:
         else:
             self._exit_code = 0
             self._evictor.notice(EvictionNotice(Cause.SHUTDOWN, message.save_s))
+
+    def _has_seen(self, reading: Reading) -> None:
+        """Called in the sampler's thread."""
+        self._loop.call_soon_threadsafe(self._tell_servers, wire.Seen(reading))
+
+    def _tell_servers(self, message: Message) -> None:
+        for peer in self._peers.of(Role.SERVER):
+            peer.send(message)
 
     def _interrupt(self, signum: int) -> None:
         if signum not in signal.valid_signals():

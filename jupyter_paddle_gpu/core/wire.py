@@ -1,7 +1,7 @@
 """What agent, kernel and server say to each other: one JSON object a line, tagged with its kind.
 
-    server ──► agent    Start, Interrupt, Change, Stop, Evict
-    agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served
+    server ──► agent    Start, Interrupt, Change, Stop, Evict, Watch
+    agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served, Seen
     agent  ──► kernel   Notice
     kernel ──► agent    Ready, Served, CellRunning, CellDone
     kernel ──► agent ──► server and back   Call, Answer
@@ -26,6 +26,7 @@ from jupyter_paddle_gpu.core.notice import EXIT_EVICTED as EXIT_EVICTED
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import Served as Served
+from jupyter_paddle_gpu.core.telemetry import Reading
 
 MAX_LINE_BYTES = 1 << 20
 
@@ -89,6 +90,20 @@ class Stop:
     """End the kernel and the agent. ``save_s``: seconds that the kernel gets to save first (0: end at once)."""
 
     save_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Look at the session's devices every ``period_s`` and say Seen each time; 0: nobody looks any more."""
+
+    period_s: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the agent has seen of its own devices and of its host."""
+
+    reading: Reading
 
 
 @dataclass(frozen=True)
@@ -169,7 +184,7 @@ class Answer:
 
 Message = Union[
     Hello, Start, Interrupt, Change, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready,
-    Served, CellRunning, CellDone, Call, Answer,
+    Served, CellRunning, CellDone, Call, Answer, Watch, Seen,
 ]  # fmt: skip
 _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 

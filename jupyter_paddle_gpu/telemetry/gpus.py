@@ -81,6 +81,8 @@ class GpuReader:
 
     def read(self, at_s: float) -> tuple[tuple[GpuSample, ...], str | None]:
         """Return a sample for each device, and why there is none at all (or None). ``at_s``: Unix time, now."""
+        if self._wanted is not None and not self._wanted:
+            return (), None
         if self._reopen_s is not None and at_s >= self._reopen_s:
             self._reopen()
         samples = tuple(self._sample(gpu, at_s) for gpu in self._gpus.values())
