@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.server.manager import Manager
 from jupyter_paddle_gpu.server.move import Mover
 from jupyter_paddle_gpu.server.notebooks import NotebookMemory, bring_back
 from jupyter_paddle_gpu.server.provisioner import FIRST_START_S
+from jupyter_paddle_gpu.server.stream import TelemetryHandler
 
 ADOPTION_S = 10.0  # the server answers nobody before its kernels are back, but not for longer
 LAST_STARTS_S = FIRST_START_S + 2.0  # how long a server that ends waits for kernels that are just starting
@@ -85,4 +86,4 @@ class PaddleGpuApp(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         """See ExtensionApp."""
-        self.handlers.extend(routes(""))
+        self.handlers.extend([*routes(""), ("/paddle-gpu/telemetry", TelemetryHandler)])

@@ -19,6 +19,7 @@ from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
 from jupyter_paddle_gpu.server.session import Session
+from jupyter_paddle_gpu.server.sight import Sight
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +35,9 @@ SHORT_S = 0.2  # a place that comes as soon is none that anybody has waited for
 class Driver:
     """Drives one session. Runs on the manager's loop."""
 
-    def __init__(self, session: Session, placement: Placement, commands: Commands) -> None:
+    def __init__(self, session: Session, placement: Placement, commands: Commands, sight: Sight) -> None:
         self.session = session
+        self._sight = sight
         self.placement = placement
         self.placed: Placed | None = None
         self.pending: Pending | None = None  # in the queue without a device
@@ -221,6 +223,7 @@ class Driver:
                     await self._start_kernel(
                         placed, again=False
                     )  # an earlier server may have been killed before it did
+            await self.look()
             while (message := await placed.receive()) is not None:
                 self._hear(message)
             return await placed.wait_gone()
@@ -245,10 +248,18 @@ class Driver:
                 session.notice(notice)
             case wire.Served():
                 session.served(message)
+            case wire.Seen(reading):
+                self._sight.saw(session.record.session, reading)
             case wire.Call():
                 self.in_background(self._answer(message))
             case _:
                 pass  # the rest is between agent and kernel
+
+    async def look(self) -> None:
+        """Tell the agent, where there is one, how often somebody wants to see its devices."""
+        if self.placed is not None:
+            with suppress(AgentUnreachable):
+                await self.placed.send(wire.Watch(self._sight.period_s))
 
     def _give_up(self) -> None:
         """Return the devices of a kernel that nobody starts again."""

@@ -26,6 +26,7 @@ from jupyter_paddle_gpu.server.driver import Driver
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record, read_records
 from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.settings import Settings
+from jupyter_paddle_gpu.server.sight import Sight
 from jupyter_paddle_gpu.server.view import SessionView
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Manager:
     def __init__(self, settings: Settings, placement: Placement) -> None:
         self.settings = settings
         self._placement = placement
+        self.sight = Sight()
         self._drivers: dict[str, Driver] = {}
         self._to_adopt: dict[str, tuple[Record, Ownership]] = {}
         self._observers: list[Callable[[SessionView], None]] = []
@@ -119,7 +121,7 @@ class Manager:
             ownership = Ownership(files)
             ownership.take()
         session = Session(record, self.settings, self._tell, ownership)
-        driver = self._drivers[record.session] = Driver(session, self._placement, commands.answer)
+        driver = self._drivers[record.session] = Driver(session, self._placement, commands.answer, self.sight)
         return driver
 
     async def check(self, request: GpuRequest) -> None:
@@ -129,6 +131,7 @@ class Manager:
     async def forget(self, session: str) -> None:
         """Drop a session that was stopped from what is shown."""
         self._drivers.pop(session, None)
+        self.sight.forget(session)
 
     def views(self) -> list[SessionView]:
         """Return all sessions of this process as they are now."""
@@ -161,6 +164,15 @@ class Manager:
             raise SessionNotFound(
                 f"There is no session {session}", "GET /paddle-gpu/sessions lists the sessions of this server."
             ) from None
+
+    async def look(self) -> None:
+        """Tell all agents how often somebody wants to see their devices."""
+
+        async def tell() -> None:
+            for driver in list(self._drivers.values()):
+                await driver.look()
+
+        await self.call(tell())
 
     # Observers.
 

@@ -15,7 +15,7 @@ UNWATCHED_PERIOD_S = 10.0  # nobody looks: enough for a line of the last hour
 
 @dataclass(frozen=True)
 class Numbered:
-    """A reading with its place in the stream, from 1 on: who has seen ``number`` goes on after it."""
+    """A reading with its place in the stream, over all rings: who has seen ``number`` goes on after it."""
 
     number: int
     reading: Reading
@@ -26,19 +26,13 @@ class Ring:
 
     def __init__(self) -> None:
         self._kept: deque[Numbered] = deque(maxlen=int(HISTORY_S / WATCHED_PERIOD_S))
-        self._number = 0
 
-    def add(self, reading: Reading) -> Numbered:
-        """Keep a reading and return it with its number; what is older than the history goes."""
-        self._number += 1
-        numbered = Numbered(self._number, reading)
-        self._kept.append(numbered)
+    def add(self, number: int, reading: Reading) -> None:
+        """Keep a reading under a number higher than all before; what is older than the history goes."""
+        self._kept.append(Numbered(number, reading))
         while self._kept[0].reading.at_s < reading.at_s - HISTORY_S:
             self._kept.popleft()
-        return numbered
 
     def after(self, number: int = 0) -> Sequence[Numbered]:
-        """Return what came after ``number``; 0, or a number of another ring that this one never gave: all there is."""
-        if number > self._number:
-            number = 0
+        """Return what came after ``number``, the oldest first."""
         return [numbered for numbered in self._kept if numbered.number > number]

@@ -9,8 +9,8 @@ from jupyter_paddle_gpu.telemetry.ring import HISTORY_S, UNWATCHED_PERIOD_S, Rin
 def test_an_hour_is_kept_and_no_more() -> None:
     ring = Ring()
     for second in range(2 * int(HISTORY_S)):
-        ring.add(Reading(float(second)))
-    kept = ring.after()
+        ring.add(second, Reading(float(second)))
+    kept = ring.after(-1)
     assert len(kept) == HISTORY_S
     assert kept[-1].reading.at_s - kept[0].reading.at_s < HISTORY_S
 
@@ -18,19 +18,14 @@ def test_an_hour_is_kept_and_no_more() -> None:
 def test_a_slow_hour_is_as_long() -> None:
     ring = Ring()
     for tick in range(1000):
-        ring.add(Reading(tick * UNWATCHED_PERIOD_S))
-    kept = ring.after()
+        ring.add(tick, Reading(tick * UNWATCHED_PERIOD_S))
+    kept = ring.after(-1)
     assert kept[-1].reading.at_s - kept[0].reading.at_s == HISTORY_S
 
 
 def test_who_comes_back_goes_on_where_he_was() -> None:
     ring = Ring()
-    numbers = [ring.add(Reading(float(second))).number for second in range(5)]
-    assert [numbered.number for numbered in ring.after(numbers[2])] == numbers[3:]
-    assert list(ring.after(numbers[-1])) == []
-
-
-def test_a_number_of_another_ring_gets_everything() -> None:
-    ring = Ring()
-    ring.add(Reading(0.0))
-    assert [numbered.number for numbered in ring.after(99)] == [1]
+    for number in range(1, 6):
+        ring.add(number, Reading(float(number)))
+    assert [numbered.number for numbered in ring.after(3)] == [4, 5]
+    assert list(ring.after(5)) == []
