@@ -15,6 +15,7 @@ from jupyter_paddle_gpu.server.activity import KernelActivity
 from jupyter_paddle_gpu.server.events import SessionEvents
 from jupyter_paddle_gpu.server.handlers import routes
 from jupyter_paddle_gpu.server.manager import Manager
+from jupyter_paddle_gpu.server.metrics import SessionMetrics
 from jupyter_paddle_gpu.server.move import Mover
 from jupyter_paddle_gpu.server.notebooks import NotebookMemory, bring_back
 from jupyter_paddle_gpu.server.provisioner import FIRST_START_S
@@ -52,7 +53,7 @@ class PaddleGpuApp(ExtensionApp):
         server: Any = self.serverapp
         events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
         activity = KernelActivity(server.kernel_manager, server.io_loop)
-        for observer in (events.observe, activity.observe):
+        for observer in (events.observe, activity.observe, SessionMetrics().observe):
             manager.observe(observer)
         NotebookMemory(server.session_manager, manager)
         self.settings["paddle_gpu_mover"] = Mover(server.session_manager, server.kernel_manager, manager, self.log)
