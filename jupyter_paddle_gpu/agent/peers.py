@@ -11,7 +11,7 @@ import struct
 from pathlib import Path
 from typing import Protocol, cast
 
-from jupyter_paddle_gpu.core.errors import PlacementError, WireError
+from jupyter_paddle_gpu.core.errors import PlacementError, UnknownMessage, WireError
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, decode, encode
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Peer(asyncio.Protocol):
             message = decode(line)
         except WireError as error:
             logger.warning("A line of %s was skipped: %s", self, error)
-            self._skipped += 1
+            self._skipped += not isinstance(error, UnknownMessage)
             if self.role is None or self._skipped > MAX_SKIPPED_LINES:
                 self._refuse("it does not speak our language")
             return

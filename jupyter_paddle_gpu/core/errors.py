@@ -29,6 +29,10 @@ class WireError(PaddleGpuError):
     """A message or a file of ours that does not decode."""
 
 
+class UnknownMessage(WireError):
+    """A message of a kind that another version of us has; it does not concern who does not know it."""
+
+
 class SessionNotFound(PaddleGpuError):
     """No session has this identity."""
 

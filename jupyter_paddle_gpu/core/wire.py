@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Union, get_args
 
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
-from jupyter_paddle_gpu.core.errors import WireError
+from jupyter_paddle_gpu.core.errors import UnknownMessage, WireError
 from jupyter_paddle_gpu.core.notice import EXIT_EVICTED as EXIT_EVICTED
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -195,14 +195,16 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """Return the message of a line. Raises WireError that names what is wrong."""
+    """Return the message of a line. Raises WireError that names what is wrong, UnknownMessage for another kind."""
     if len(line) > MAX_LINE_BYTES:
         raise WireError(f"A message of {len(line)} bytes is longer than {MAX_LINE_BYTES}")
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise WireError(f"A message is not JSON: {error}") from None
-    kind = _KINDS.get(str(data.pop("kind", ""))) if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(name := data.pop("kind", None), str):
+        raise WireError(f"A message without its kind: {line[:80]!r}")
+    kind = _KINDS.get(name)
     if kind is None:
-        raise WireError(f"A message of unknown kind: {line[:80]!r}")
+        raise UnknownMessage(f"A message of unknown kind: {line[:80]!r}")
     return from_plain(kind, data)

@@ -20,6 +20,7 @@ from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
 from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.sight import Sight
+from jupyter_paddle_gpu.server.watching import Watching
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +38,11 @@ class Driver:
 
     def __init__(self, session: Session, placement: Placement, commands: Commands, sight: Sight) -> None:
         self.session = session
-        self._sight = sight
         self.placement = placement
         self.placed: Placed | None = None
         self.pending: Pending | None = None  # in the queue without a device
         self.ahead: Pending | None = None  # in the queue already, before the devices held are given up
+        self._watching = Watching(session.record.session, sight)
         self._commands = commands
         self._ports = HeldPorts()
         self._life: asyncio.Task[None] | None = None
@@ -208,6 +209,7 @@ class Driver:
     async def _attend(self, placed: Placed, fresh: bool) -> int | None:
         session = self.session
         self.placed, session.devices, session.noticed = placed, placed.devices, False
+        self._watching.begin()
         session.queued(False)
         self._ports.release()
         try:
@@ -249,7 +251,7 @@ class Driver:
             case wire.Served():
                 session.served(message)
             case wire.Seen(reading):
-                self._sight.saw(session.record.session, reading)
+                self.in_background(self._tell(self._watching.saw(reading)))
             case wire.Call():
                 self.in_background(self._answer(message))
             case _:
@@ -258,8 +260,12 @@ class Driver:
     async def look(self) -> None:
         """Tell the agent, where there is one, how often somebody wants to see its devices."""
         if self.placed is not None:
+            await self._tell(self._watching.look())
+
+    async def _tell(self, message: wire.Message | None) -> None:
+        if self.placed is not None and message is not None:
             with suppress(AgentUnreachable):
-                await self.placed.send(wire.Watch(self._sight.period_s))
+                await self.placed.send(message)
 
     def _give_up(self) -> None:
         """Return the devices of a kernel that nobody starts again."""
@@ -271,6 +277,4 @@ class Driver:
             answer = wire.Answer(call.id, await self._commands(self, call))
         except PaddleGpuError as error:
             answer = wire.Answer(call.id, None, error.fault, error.next_step)
-        if self.placed is not None:
-            with suppress(AgentUnreachable):
-                await self.placed.send(answer)
+        await self._tell(answer)

@@ -64,7 +64,7 @@ def test_start_keeps_its_command_and_environment() -> None:
     ("line", "named"),
     [
         (b"{", "not JSON"),
-        (b"[]", "unknown kind"),
+        (b"[]", "without its kind"),
         (b'{"kind": "Nonsense"}', "unknown kind"),
         (b'{"kind": "Hello", "role": "king", "pid": 1}', "Hello.role"),
         (b'{"kind": "Hello", "role": "kernel", "pid": "1"}', "Hello.pid"),
