@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jupyter_paddle_gpu.admin import environment
 from jupyter_paddle_gpu.admin.environment import SetUpError
+from tests import compiler
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
@@ -54,6 +55,8 @@ def main() -> int:
     except SetUpError as error:
         print(error, file=sys.stderr)
         return 2
+    if "tests" in names:
+        compiler.ensure(python)
     if args.fix:
         for command in FIXES:
             subprocess.run([python, "-m", *command], cwd=ROOT, check=False)
