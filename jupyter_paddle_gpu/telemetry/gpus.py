@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.telemetry.faults import Policy, policy_of, reason_of
 
 REOPEN_FIRST_S = 1.0  # after a fault; twice as long after each more
 REOPEN_LONGEST_S = 30.0
+NOT_SHOWN = "the driver does not show it any more"
 
 _THROTTLES = {
     0x4: "power limit", 0x8: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake", 0x10: "sync boost"
@@ -68,7 +69,7 @@ class GpuReader:
         self._gpus: dict[str, _Gpu] = {}
         self._is_open = False
         self._fault: str | None = None
-        self._reopen_s: float | None = 0.0  # when to open the driver (again), in the clock of read()
+        self._reopen_s: float | None = float("-inf")  # when to open the driver (again), in the clock of read()
         self._pause_s = REOPEN_FIRST_S
 
     def __enter__(self) -> GpuReader:
@@ -79,17 +80,20 @@ class GpuReader:
     ) -> None:
         self._close()
 
-    def read(self, at_s: float) -> tuple[tuple[GpuSample, ...], str | None]:
-        """Return a sample for each device, and why there is none at all (or None). ``at_s``: Unix time, now."""
+    def read(self, at_s: float, clock_s: float) -> tuple[tuple[GpuSample, ...], str | None]:
+        """Return a sample for each device, and why there is none at all (or None).
+
+        ``at_s``: Unix time, now, to show; ``clock_s``: now on a clock that only grows, to wait by.
+        """
         if self._wanted is not None and not self._wanted:
             return (), None
-        if self._reopen_s is not None and at_s >= self._reopen_s:
+        if self._reopen_s is not None and clock_s >= self._reopen_s:
             self._reopen()
         samples = tuple(self._sample(gpu, at_s) for gpu in self._gpus.values())
         if self._fault is None and all(sample.stale is None for sample in samples):
             self._pause_s = REOPEN_FIRST_S
         elif self._reopen_s is None:
-            self._reopen_s = at_s + self._pause_s
+            self._reopen_s = clock_s + self._pause_s
             self._pause_s = min(2 * self._pause_s, REOPEN_LONGEST_S)
         return samples, self._fault
 
@@ -104,6 +108,7 @@ class GpuReader:
         self._reopen_s = None
         for gpu in self._gpus.values():
             gpu.handle = None
+            gpu.last = dataclasses.replace(gpu.last, stale=NOT_SHOWN)  # until it is found again, or what became of it
         try:
             pynvml.nvmlInit()
             self._is_open = True
@@ -112,10 +117,6 @@ class GpuReader:
                 self._find(index)
         except pynvml.NVMLError as error:
             self._fault = reason_of(error)
-            return
-        for gpu in self._gpus.values():
-            if gpu.handle is None and gpu.last.stale is None:
-                gpu.last = dataclasses.replace(gpu.last, stale="the driver does not show it any more")
 
     def _find(self, index: int) -> None:
         """Take the GPU, or its slices. One that does not answer is shown by what is known of it, or its index."""

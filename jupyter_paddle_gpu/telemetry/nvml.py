@@ -65,15 +65,18 @@ def _of_gpu(index: int) -> list[Device]:
 def handles(index: int) -> list[tuple[Any, DeviceKind]]:
     """Return NVML's handle of a GPU, or those of its slices where it is divided. Raises NVMLError."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    if _is_divided(handle):
-        return [(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
-    return [(handle, DeviceKind.GPU)]
+    divided = _is_divided(handle)
+    slices = [] if divided is False else [(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
+    return slices if slices or divided else [(handle, DeviceKind.GPU)]
 
 
-def _is_divided(handle: Any) -> bool:
+def _is_divided(handle: Any) -> bool | None:
+    """None: the driver does not say it to us, as in the container of a slice; the slices that it shows decide."""
     try:
         current, _pending = pynvml.nvmlDeviceGetMigMode(handle)
     except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_NO_PERMISSION:
+            return None
         if error.value in _ABSENT:
             return False
         raise

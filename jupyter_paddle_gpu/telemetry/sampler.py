@@ -49,9 +49,9 @@ class Sampler:
         host = HostReader()
         with GpuReader(self._wanted) as gpus:
             while self._is_wanted():
-                at_s = time.time()
-                samples, fault = gpus.read(at_s)
-                reading = Reading(at_s, samples, fault, host.read(time.monotonic()))
+                at_s, clock_s = time.time(), time.monotonic()
+                samples, fault = gpus.read(at_s, clock_s)
+                reading = Reading(at_s, samples, fault, host.read(clock_s))
                 with self._changed:
                     if not self._closed and self._period_s:
                         self._report(reading)

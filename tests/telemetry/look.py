@@ -11,4 +11,4 @@ from jupyter_paddle_gpu.telemetry.gpus import GpuReader
 if __name__ == "__main__":
     with GpuReader(sys.argv[1:] or None) as reader:
         for line in sys.stdin:
-            print(json.dumps(to_plain(reader.read(float(line)))), flush=True)
+            print(json.dumps(to_plain(reader.read(float(line), float(line)))), flush=True)

@@ -38,6 +38,11 @@ def test_a_divided_gpu_is_its_slices(machine: Machine) -> None:
     ]  # fmt: skip
 
 
+def test_slices_are_found_where_the_driver_does_not_say_that_the_gpu_is_divided(machine: Machine) -> None:
+    machine.is_now("gpus 2", "mig 0 1", "answer nvmlDeviceGetMigMode 4")
+    assert [(device[0], device[1]) for device in devices_of(machine)] == [("MIG-0-0", "MIG"), ("GPU-1", "GPU")]
+
+
 def test_a_gpu_that_is_lost_is_left_out(machine: Machine) -> None:
     machine.is_now("gpus 2", "answer nvmlDeviceGetHandleByIndex_v2@0 15")
     assert [device[0] for device in devices_of(machine)] == ["GPU-1"]

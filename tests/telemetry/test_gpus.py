@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_paddle_gpu.telemetry.gpus import REOPEN_FIRST_S, REOPEN_LONGEST_S
+from jupyter_paddle_gpu.telemetry.gpus import NOT_SHOWN, REOPEN_FIRST_S, REOPEN_LONGEST_S
 from tests.telemetry.driver import Machine
 
 GONE = (1, 9, 12, 15, 18, 999)
@@ -131,6 +131,18 @@ def test_a_driver_that_goes_and_comes(machine: Machine, look: Any, code: int) ->
     machine.is_now("gpus 1")
     (gpu,), fault = process.at(200 + REOPEN_LONGEST_S)
     assert (gpu["stale"], fault) == (None, None)
+
+
+def test_a_gpu_that_is_missing_after_a_fault_is_said_to_be_missing(machine: Machine, look: Any) -> None:
+    machine.is_now("gpus 2")
+    process = look()
+    process.at(0)
+    machine.is_now("gpus 2", "answer * 9")
+    (_well, gone), _fault = process.at(1)
+    assert "NVML 9" in gone["stale"]
+    machine.is_now("gpus 1")
+    (well, gone), _fault = process.at(2 + REOPEN_FIRST_S)
+    assert (well["stale"], gone["stale"]) == (None, NOT_SHOWN)
 
 
 @pytest.mark.parametrize("code", [9, 12, 18, 999])
