@@ -34,6 +34,11 @@ def unload_ipython_extension(ipython: Any) -> None:
     importlib.import_module("jupyter_paddle_gpu.kernel.extension").unload(ipython)
 
 
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Called by Jupyter's tools: where the built sidebar is, and its name."""
+    return [{"src": "labextension", "dest": "jupyter-paddle-gpu"}]
+
+
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
     """Called by Jupyter Server: the extension is ``server.app``."""
     name = "jupyter_paddle_gpu.server.app"  # by name: the package itself depends on no part of it

@@ -24,10 +24,12 @@ from tests import compiler
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
+SIDEBAR = ["jlpm", "--cwd", "labextension", "run"]
 CHECKS = {
-    "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."]),
-    "types": (["mypy"],),
+    "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."], [*SIDEBAR, "lint"]),
+    "types": (["mypy"], [*SIDEBAR, "types"]),
     "imports": (["lint-imports", "--no-cache"],),
+    "sidebar": ([*SIDEBAR, "test"],),
     "tests": (["pytest"],),
 }
 FIXES = (["ruff", "check", "--fix", "--quiet", "."], ["ruff", "format", "--quiet", "."])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 OLDEST, NEWEST = (3, 10), (3, 13)  # for newer ones Paddle has no builds
 DRIVER = Path("/proc/driver/nvidia/version")
+OLDEST_NODE = (20, 19)  # that builds the sidebar
+LAB_EXTENSION = Path("jupyter_paddle_gpu", "labextension", "package.json")
 PADDLE_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"  # PyPI's newest GPU build is 2.6
 _MARKER = "installed-from"  # in the environment: what it was installed from
 
@@ -31,6 +33,7 @@ def ensure(root: Path, environment: Path, pins: tuple[str, ...] = ()) -> Path:
         raise SetUpError(f"This is Python {sys.version.split()[0]}: run it with Python 3.10, 3.11, 3.12 or 3.13.")
     gpu = DRIVER.exists() and not pins
     extras = ("demo", "test") if gpu else ("cpu", "demo", "test")
+    extras = extras if finds_node() else (*extras, "node")
     python = environment / "bin" / "python"
     wanted = _fingerprint(root, extras, pins)
     marker = environment / _MARKER
@@ -48,8 +51,20 @@ def ensure(root: Path, environment: Path, pins: tuple[str, ...] = ()) -> Path:
         extras = ("cpu", *extras)
     if not _pip(python, "-e", f"{root}[{','.join(extras)}]", *pins):
         raise SetUpError("pip could not install the project; its message is above. Is a package index reachable?")
+    if not (root / LAB_EXTENSION).exists():
+        print("The sidebar could not be built: npm's registry was not reached, perhaps. The rest works.", flush=True)
     marker.write_text(wanted)
     return python
+
+
+def finds_node() -> bool:
+    """Whether a Node.js that builds the sidebar is on the PATH."""
+    node = shutil.which("node")
+    if node is None:
+        return False
+    said = subprocess.run([node, "--version"], capture_output=True, text=True).stdout.strip()
+    numbers = said.removeprefix("v").split(".")[:2]
+    return all(part.isdecimal() for part in numbers) and tuple(map(int, numbers)) >= OLDEST_NODE
 
 
 def _pip(python: Path, *what: str) -> bool:
@@ -71,9 +86,15 @@ def _make(environment: Path) -> None:
 
 
 def _fingerprint(root: Path, extras: tuple[str, ...], pins: tuple[str, ...]) -> str:
-    """Name what an installation depends on: metadata, the files installed beside the package, extras, pins, Python."""
+    """Name what an installation depends on: metadata, the files installed beside the package, what the sidebar is
+    built from, extras, pins, Python."""
     digest = hashlib.sha256(repr((os.fspath(root.resolve()), extras, pins, sys.version)).encode())
-    for path in [root / "pyproject.toml", *sorted((root / "jupyter_paddle_gpu" / "share").rglob("*"))]:
+    sources = [
+        root / "jupyter_paddle_gpu" / "share",
+        *(root / "labextension" / part for part in ("src", "style", "schema")),
+    ]
+    files = [root / "pyproject.toml", *sorted((root / "labextension").glob("*"))]
+    for path in [*files, *(path for source in sources for path in sorted(source.rglob("*")))]:
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,25 @@ from jupyter_paddle_gpu.admin.environment import SetUpError
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A directory with the files that an installation depends on."""
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that puts a Node.js of a version on the PATH."""
+
+    def put(version: str) -> None:
+        program = tmp_path / "path" / "node"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    return put
+
+
+@pytest.fixture
+def clone(tmp_path: Path, node: Callable[[str], None]) -> Path:
+    """A directory with the files that an installation depends on, on a machine with Node.js."""
+    node("v22.20.0")
+    (tmp_path / "labextension" / "src").mkdir(parents=True)
+    (tmp_path / "labextension" / "src" / "index.ts").write_text("")
     (tmp_path / "jupyter_paddle_gpu" / "share").mkdir(parents=True)
     (tmp_path / "jupyter_paddle_gpu" / "share" / "kernel.json").write_text("{}")
     (tmp_path / "pyproject.toml").write_text("[project]")
@@ -42,10 +61,31 @@ def test_it_installs_once_and_again_when_the_metadata_or_a_shared_file_changes(c
         environment.ensure(clone, clone / "env")
     assert len(pip_log.read_text().splitlines()) == 1
     assert f"-e {clone}[cpu,demo,test]" in pip_log.read_text()
-    for changed in ("pyproject.toml", "jupyter_paddle_gpu/share/kernel.json"):
+    for changed in ("pyproject.toml", "jupyter_paddle_gpu/share/kernel.json", "labextension/src/index.ts"):
         (clone / changed).write_text("changed")
         environment.ensure(clone, clone / "env")
-    assert len(pip_log.read_text().splitlines()) == 3
+    assert len(pip_log.read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("version", ["v18.19.1", "v20.18.3", "cannot start", "v"])
+def test_a_node_that_is_too_old_is_not_taken(
+    clone: Path, pip_log: Path, node: Callable[[str], None], version: str
+) -> None:
+    node(version)
+    environment.ensure(clone, clone / "env")
+    assert f"-e {clone}[cpu,demo,test,node]" in pip_log.read_text()
+
+
+def test_a_sidebar_that_could_not_be_built_is_told(
+    clone: Path, pip_log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    environment.ensure(clone, clone / "env")
+    assert "The sidebar could not be built" in capfd.readouterr().out
+    (clone / environment.LAB_EXTENSION).parent.mkdir()
+    (clone / environment.LAB_EXTENSION).write_text("{}")
+    (clone / "pyproject.toml").write_text("changed")
+    environment.ensure(clone, clone / "env")
+    assert "sidebar" not in capfd.readouterr().out
 
 
 def test_an_installation_that_failed_is_tried_again(clone: Path, pip_log: Path) -> None:

@@ -1,0 +1,58 @@
+/** All that the page knows; the one that views read and that the feed writes. */
+
+import type { Row } from '../wire/reading.js';
+import type { Session } from '../wire/session.js';
+import { History } from './history.js';
+import { Listeners } from './listeners.js';
+import { Sessions } from './sessions.js';
+
+/** Whether the server answers: `null` before its first answer, else the fault that it has now, empty for none. */
+export type Connection = string | null;
+
+export class Model {
+  readonly changed = new Listeners();
+  readonly sessions = new Sessions();
+  readonly history = new History();
+  connection: Connection = null;
+  private aheadMs = 0;
+
+  /** `clock` is this browser's, in milliseconds since the epoch. */
+  constructor(private readonly clock: () => number) {}
+
+  /** The server's time, as far as it is known: the browser's clock may be wrong. */
+  get nowMs(): number {
+    return this.clock() + this.aheadMs;
+  }
+
+  /** The server has these sessions now; `serverMs` is its time, where it says it. */
+  hasSessions(sessions: readonly Session[], serverMs: number | null): void {
+    this.connection = '';
+    this.aheadMs = serverMs === null ? 0 : serverMs - this.clock();
+    this.sessions.replace(sessions);
+    this.keepHistory();
+    this.changed.tell();
+  }
+
+  /** A session has changed. */
+  heardOf(session: Session): void {
+    this.sessions.apply(session);
+    this.keepHistory();
+    this.changed.tell();
+  }
+
+  /** Agents have seen their devices. */
+  sawRows(rows: readonly Row[]): void {
+    this.history.add(rows);
+    this.changed.tell();
+  }
+
+  /** Nobody answers; what was known stays. */
+  lostServer(fault: string): void {
+    this.connection = fault;
+    this.changed.tell();
+  }
+
+  private keepHistory(): void {
+    this.history.keep(new Set(this.sessions.all().map(session => session.id)));
+  }
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Model } from '../src/model/model.js';
+import { counting, remainingS } from '../src/model/sessions.js';
+import { rowsOf } from '../src/wire/reading.js';
+import { sessionOf } from '../src/wire/session.js';
+import { gpu, row, session } from './told.js';
+
+const labels = (model: Model): string[] => model.sessions.all().map(known => known.label);
+
+test('sessions come, change in place, and go', () => {
+  const model = new Model(() => 0);
+  assert.equal(model.connection, null);
+  model.hasSessions([session('b'), session('a')].map(sessionOf), null);
+  assert.deepEqual(labels(model), ['a.ipynb', 'b.ipynb']);
+  model.heardOf(sessionOf(session('a', { state: 'waiting', position: 2 })));
+  assert.equal(model.sessions.get('a')?.position, 2);
+  model.heardOf(sessionOf(session('a', { state: 'stopped' })));
+  assert.deepEqual(labels(model), ['b.ipynb']);
+  model.hasSessions([], null);
+  assert.deepEqual(labels(model), []);
+});
+
+test('what was known stays while the server does not answer', () => {
+  const model = new Model(() => 0);
+  model.hasSessions([sessionOf(session('a'))], null);
+  model.lostServer('refused');
+  assert.equal(model.connection, 'refused');
+  assert.deepEqual(labels(model), ['a.ipynb']);
+  model.hasSessions([sessionOf(session('a'))], null);
+  assert.equal(model.connection, '');
+});
+
+test('views hear of each change until they leave', () => {
+  const model = new Model(() => 0);
+  let heard = 0;
+  const leave = model.changed.add(() => {
+    heard += 1;
+  });
+  model.heardOf(sessionOf(session('a')));
+  model.sawRows(rowsOf([row('a', 1, [gpu()])]));
+  leave();
+  model.lostServer('refused');
+  assert.equal(heard, 2);
+});
+
+test("a countdown runs by the server's clock, whatever the browser's says", () => {
+  let browserMs = 5_000_000;
+  const model = new Model(() => browserMs);
+  const notice = { cause: 'preempted', by: '', ends_s: 1060 };
+  const told = sessionOf(session('a', { state: 'evicting', notice }));
+  model.hasSessions([told], 1_000_000);
+  assert.equal(remainingS(told, model.nowMs), 60);
+  browserMs += 45_000;
+  assert.equal(remainingS(told, model.nowMs), 15);
+  assert.equal(counting([told], model.nowMs), true);
+  browserMs += 60_000;
+  assert.equal(remainingS(told, model.nowMs), 0);
+  assert.equal(counting([told], model.nowMs), false);
+});
+
+test('nothing counts down without a notice', () => {
+  const running = sessionOf(session('a'));
+  const evicting = sessionOf(session('a', { state: 'evicting' }));
+  assert.equal(remainingS(running, 0), null);
+  assert.equal(remainingS(evicting, 0), null);
+});
