@@ -24,15 +24,15 @@ from tests import compiler
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13")
-SIDEBAR = ["jlpm", "--cwd", "labextension", "run"]
+WHERE = {"jlpm": ROOT / "labextension"}  # the other commands: in ROOT
 CHECKS = {
-    "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."], [*SIDEBAR, "lint"]),
-    "types": (["mypy"], [*SIDEBAR, "types"]),
+    "lint": (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["jlpm", "lint"]),
+    "types": (["mypy"], ["jlpm", "types"]),
     "imports": (["lint-imports", "--no-cache"],),
-    "sidebar": ([*SIDEBAR, "test"],),
+    "sidebar": (["jlpm", "test"],),
     "tests": (["pytest"],),
 }
-FIXES = (["ruff", "check", "--fix", "--quiet", "."], ["ruff", "format", "--quiet", "."])
+FIXES = (["ruff", "check", "--fix", "--quiet", "."], ["ruff", "format", "--quiet", "."], ["jlpm", "fix"])
 
 
 def main() -> int:
@@ -61,7 +61,7 @@ def main() -> int:
         compiler.ensure(python)
     if args.fix:
         for command in FIXES:
-            subprocess.run([python, "-m", *command], cwd=ROOT, check=False)
+            run_one(python, command)
     return run_checks(python, names, args.pytest_arguments)
 
 
@@ -72,19 +72,25 @@ def in_own_environment() -> bool:
 
 def run_checks(python: Path, names: list[str], pytest_arguments: list[str]) -> int:
     """Run each check whatever the others say; return 0 when all are green."""
-    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     results = []
     for name in names:
         for command in CHECKS[name]:
-            whole = [str(python.parent / command[0]), *command[1:], *(pytest_arguments if name == "tests" else [])]
-            print(f"\n── {' '.join([command[0], *whole[1:]])}", flush=True)
+            whole = [*command, *(pytest_arguments if name == "tests" else [])]
+            print(f"\n── {' '.join(whole)}", flush=True)
             started_s = time.monotonic()
-            code = subprocess.run(whole, cwd=ROOT, env={**os.environ, "PATH": path}, check=False).returncode
+            code = run_one(python, whole)
             results.append((" ".join(command), code, time.monotonic() - started_s))
     print("\n── summary")
     for command_text, code, seconds in results:
         print(f"{'ok    ' if code == 0 else 'FAILED'}  {command_text:28} {seconds:6.1f} s")
     return int(any(code for _, code, _ in results))
+
+
+def run_one(python: Path, command: list[str]) -> int:
+    """Run one program of the environment of ``python``, where it belongs, and return its exit code."""
+    env = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    whole = [str(python.parent / command[0]), *command[1:]]
+    return subprocess.run(whole, cwd=WHERE.get(command[0], ROOT), env=env, check=False).returncode
 
 
 def pins_of(paddle: str | None) -> tuple[str, ...]:
