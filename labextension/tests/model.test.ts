@@ -31,6 +31,15 @@ test('what was known stays while the server does not answer', () => {
   assert.equal(model.connection, '');
 });
 
+test("a GPU that was given up is nobody's", () => {
+  const model = new Model(() => 0);
+  model.heardOf(sessionOf(session('a')));
+  model.sawRows(rowsOf([row('a', 1, [gpu()])]));
+  assert.equal(model.heldGpus().length, 1);
+  model.heardOf(sessionOf(session('a', { state: 'waiting', devices: [] })));
+  assert.deepEqual(model.heldGpus(), []);
+});
+
 test('views hear of each change until they leave', () => {
   const model = new Model(() => 0);
   let heard = 0;

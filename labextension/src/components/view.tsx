@@ -61,7 +61,7 @@ function GpuList({ model, trans }: { model: Model; trans: TranslationBundle }): 
         </p>
       ))}
       <ul>
-        {history.gpus().map(seen => (
+        {model.heldGpus().map(seen => (
           <GpuCard key={seen.gpu.id} seen={seen} holder={sessions.get(seen.session)} history={history} trans={trans} />
         ))}
       </ul>

@@ -2,7 +2,7 @@
 
 import type { Row } from '../wire/reading.js';
 import type { Session } from '../wire/session.js';
-import { History } from './history.js';
+import { History, type Seen } from './history.js';
 import { Listeners } from './listeners.js';
 import { Sessions } from './sessions.js';
 
@@ -44,6 +44,11 @@ export class Model {
   sawRows(rows: readonly Row[]): void {
     this.history.add(rows);
     this.changed.tell();
+  }
+
+  /** Return the GPUs that sessions hold now: what one saw before it gave them up is no longer its own. */
+  heldGpus(): Seen[] {
+    return this.history.gpus().filter(seen => this.sessions.get(seen.session)?.devices.length);
   }
 
   /** Nobody answers; what was known stays. */
