@@ -88,4 +88,17 @@ class StoreUnwritable(SnapshotError):
 
 
 class Evicted(PaddleGpuError):
-    """The running cell was ended because the GPU was given up. Its state is in the snapshot that the text names."""
+    """The running cell was ended because the GPU was given up. Its state is in the snapshot that the text names.
+
+    ``where`` has the lines of the user's code that it ended; ``shown`` says whether IPython has come to show them.
+    """
+
+    def __init__(self, fault: str, where: tuple[str, ...] = ()) -> None:
+        super().__init__(fault)
+        self.where = where
+        self.shown = False
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython shows this instead of the stack, which is full of Paddle's frames and ours, and takes it seconds."""
+        self.shown = True
+        return [*self.where, f"{type(self).__name__}: {self}"]

@@ -38,17 +38,18 @@ class KernelEnding:
         self._raised: Evicted | None = None
 
     def stop_training(self, text: str) -> None:
-        self._raised = Evicted(text)
+        self._raised = Evicted(text, _where_the_main_thread_is())
         self._evict(self._raised)
 
     def finish(self, text: str, timeout_s: float) -> None:
-        where = _where_the_main_thread_is()
+        error = self._raised or Evicted(text, _where_the_main_thread_is())
         if self._board is None:
             return
         if self._raised is not None and self._board.running():
             self._wait_for_training(self._raised, self._board, timeout_s / 2)
         _flush_output()
-        told = self._board.refuse_all(Refusal("Evicted", text, (*where, f"Evicted: {text}")), timeout_s)
+        refusal = Refusal("Evicted", text, (*error.where, f"Evicted: {text}"), shown=error.shown)
+        told = self._board.refuse_all(refusal, timeout_s)
         if not told:
             log.warning("Clients could not be told within %.1f s", timeout_s)
 

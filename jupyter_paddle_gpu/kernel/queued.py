@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 
 import zmq
+
+_HANDLERS = {"shell_main", "shell_channel_thread_main"}  # of ipykernel 7's two threads, each with the message as `msg`
+_WRAPPERS = {"run_in_context", "run_in_context_pre311", "preserve_context"}  # around them; the message comes last
 
 
 def queued_messages(kernel: Any) -> list[list[Any]]:
@@ -14,19 +18,33 @@ def queued_messages(kernel: Any) -> list[list[Any]]:
     To be called in the shell channel thread while the main thread stands still: both ends of the pair of sockets
     between the two are then this thread's.
     """
-    return [*_taken(kernel), *_not_taken(kernel.shell_channel_thread.manager)]
+    channel = kernel.shell_channel_thread
+    return [*_taken(kernel), *_not_taken(channel.manager), *_taken(channel)]
 
 
-def _taken(kernel: Any) -> list[list[Any]]:
-    """What the main thread's loop has taken already: tasks that wait for the running cell's end."""
-    loop = getattr(getattr(kernel, "io_loop", None), "asyncio_loop", None)
+def _taken(owner: Any) -> list[list[Any]]:
+    """What the loop of the kernel's main thread, or of the channel's, has taken already: tasks that have not come to it
+    yet, or wait for the running cell's end."""
+    loop = getattr(getattr(owner, "io_loop", None), "asyncio_loop", None)
     tasks = asyncio.all_tasks(loop) if loop is not None else set()
-    frames = [getattr(task.get_coro(), "cr_frame", None) for task in sorted(tasks, key=_age)]
-    return [
-        frame.f_locals["msg"]
-        for frame in frames
-        if frame is not None and frame.f_code.co_name == "shell_main" and "msg" in frame.f_locals
-    ]
+    found = (_message_of(task.get_coro()) for task in sorted(tasks, key=_age))
+    return [frames for frames in found if frames is not None]
+
+
+def _message_of(coroutine: Any) -> list[Any] | None:
+    """Return the message that a task of ipykernel's handles; None: it handles none, or another task does it for it."""
+    if not inspect.iscoroutine(coroutine) or coroutine.cr_frame is None:
+        return None
+    name, variables = coroutine.cr_frame.f_code.co_name, coroutine.cr_frame.f_locals
+    if name in _HANDLERS:
+        message = variables.get("msg")
+    elif name not in _WRAPPERS:
+        message = None
+    elif inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        message = variables["args"][-1]
+    else:
+        return _message_of(coroutine.cr_await)
+    return message if isinstance(message, list) else None
 
 
 def _age(task: asyncio.Task[Any]) -> int:

@@ -31,11 +31,15 @@ OnCell = Callable[["RunningCell | None"], None]
 
 @dataclass(frozen=True)
 class Refusal:
-    """What clients are told: ``name`` and ``text`` of the error, ``traceback`` its lines for the cell that runs."""
+    """What clients are told: ``name`` and ``text`` of the error, ``traceback`` its lines for the cell that runs.
+
+    ``shown``: the kernel has published that error already; only its reply is missing.
+    """
 
     name: str
     text: str
     traceback: tuple[str, ...] = ()
+    shown: bool = False
 
 
 class Switchboard:
@@ -224,7 +228,7 @@ class Switchboard:
             "evalue": refusal.text if first else f"not run: {refusal.text}",
             "traceback": list(refusal.traceback) if first else [],
         }
-        if first and not message["content"].get("silent"):
+        if first and not refusal.shown and not message["content"].get("silent"):
             self._publish("error", fault, message)
         if header["msg_type"] == "kernel_info_request":  # papermill asks once more at its end, and needs the answer
             self._reply({"status": "ok", **self._kernel.kernel_info}, is_cell, identities, message)

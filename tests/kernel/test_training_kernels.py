@@ -148,6 +148,10 @@ def test_a_plain_loop_ends_at_its_next_update_with_its_own_cleaning_up(evictable
     assert running.error.startswith("Evicted: training saved")
     assert "cleaned up" in running.text
     assert len(running.errors) == len(running.replies) == 1
+    *where, said = running.errors[0]["traceback"]  # where the loop was; not Paddle's frames and ours
+    assert where
+    assert all(line.startswith("the cell was at line ") for line in where)
+    assert said == f"Evicted: {running.errors[0]['evalue']}"
 
 
 def test_a_script_trains_on_where_it_was_stopped(place: Path, undisturbed: str) -> None:
