@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from jupyter_paddle_gpu.admin.options import add_book_option
 from jupyter_paddle_gpu.core import queue
 from jupyter_paddle_gpu.core.codec import to_plain
+from jupyter_paddle_gpu.core.display import Table
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.units import format_duration
 from jupyter_paddle_gpu.placement.local.book import Book
@@ -75,13 +76,11 @@ def _row(book: Book, claims: list[Claim], claim: Claim) -> Row:
     )
 
 
-def table(book: Book, rows: list[Row], now_s: float) -> str:
-    """Return the table to read; its first line counts the devices."""
+def table(book: Book, rows: list[Row], now_s: float) -> Table:
+    """Return the table to read; its title counts the devices."""
     held = sum(len(row.devices) for row in rows)
     total = len(book.devices())
-    lines = [f"{total - held} of {total} {book.noun}{'' if total == 1 else 's'} free"]
-    header = ("STATE", "DEVICE", "TIER", "PLACE", "OWNER", "SINCE", "WHAT", "WHY")
-    cells = [header] + [
+    cells = [
         (
             row.state,
             ",".join(row.devices) or f"{row.gpus} wanted",
@@ -94,9 +93,6 @@ def table(book: Book, rows: list[Row], now_s: float) -> str:
         )
         for row in rows
     ]
-    if rows:
-        widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
-        lines += [
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells
-        ]
-    return "\n".join(lines)
+    title = f"{total - held} of {total} {book.noun}{'' if total == 1 else 's'} free"
+    header = ("STATE", "DEVICE", "TIER", "PLACE", "OWNER", "SINCE", "WHAT", "WHY")
+    return Table(title, header, cells, "Nobody holds or waits for one.")

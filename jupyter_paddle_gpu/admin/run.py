@@ -17,6 +17,7 @@ from types import FrameType
 from jupyter_paddle_gpu.admin.job import CannotRun, Job
 from jupyter_paddle_gpu.admin.options import add_book_option
 from jupyter_paddle_gpu.core.device import environment_of
+from jupyter_paddle_gpu.core.environment import ENV_JOB
 from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -106,7 +107,7 @@ def _wait(ticket: Ticket, received: list[int], *, quiet: bool) -> bool:
 
 def _run(command: list[str], lease: HeldLease, received: list[int], grace_s: float) -> int:
     """Run the job until it ends or its grace is over, and return its exit code."""
-    environment = {**os.environ, **environment_of(lease.devices)}
+    environment = {**os.environ, **environment_of(lease.devices), ENV_JOB: "1"}
     kill_at_s: float | None = None
     with Job(command, environment, lease.fd, grace_s) as job:
         while (code := job.wait(LOOK_S)) is None:

@@ -8,12 +8,14 @@ for step, batch in guard.steps(loader, epochs=5):
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from jupyter_paddle_gpu.checkpoint.stacks import outwards
+from jupyter_paddle_gpu.core.environment import ENV_JOB
 from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -24,6 +26,7 @@ from jupyter_paddle_gpu.kernel.runtime import Runtime, runtime
 from jupyter_paddle_gpu.kernel.shadow import shadow_message
 from jupyter_paddle_gpu.kernel.status import GuardStatus, look
 from jupyter_paddle_gpu.kernel.telling import left_open, say
+from jupyter_paddle_gpu.telemetry.ancestors import in_container, shell_above
 
 __all__ = ["drill", "install", "keep", "restore", "save", "snapshots", "status", "steps"]
 
@@ -113,8 +116,17 @@ def _protect(here: Runtime) -> None:
         load(shell)
         return
     here.protect_process()
-    if hidden := shadow_message():
-        say(hidden)
+    for warning in (shadow_message(), _unheard()):
+        if warning:
+            say(warning)
+
+
+def _unheard() -> str:
+    """Return what to do where the SIGTERM that ends this container will not come here; empty where all is well."""
+    by_hand, by_run = os.isatty(0), ENV_JOB in os.environ
+    if by_hand or by_run or not in_container() or (shell := shell_above()) is None:
+        return ""
+    return f"{shell} keeps the container's SIGTERM to itself: begin its command with exec, or nothing is saved"
 
 
 def _imported_by_a_worker() -> bool:
