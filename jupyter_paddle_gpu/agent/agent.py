@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Coroutine, Mapping
 
-from jupyter_paddle_gpu.agent.calls import NO_SERVER, NO_SERVER_STEP, CallRelay
+from jupyter_paddle_gpu.agent.calls import CallRelay
 from jupyter_paddle_gpu.agent.evictor import Evictor
 from jupyter_paddle_gpu.agent.keeper import Keeper
 from jupyter_paddle_gpu.agent.kernel_life import KernelLife
@@ -99,8 +99,10 @@ class Agent:
             self._change(message.request)
         elif peer.role is Role.SERVER and isinstance(message, wire.Watch):
             self._sampler.watch(message.period_s)
-        elif peer.role is Role.SERVER and isinstance(message, wire.Answer):
+        elif peer.role in (Role.SERVER, Role.KERNEL) and isinstance(message, wire.Answer):
             self._calls.answer(peer, message)
+        elif peer.role is Role.SERVER and isinstance(message, wire.Call):
+            self._calls.ask(peer, message, self._evictor.serving)
         elif peer.role is Role.KERNEL and isinstance(message, wire.Ready):
             self._kernel.ready()
             self._evictor.ready(peer)
@@ -154,12 +156,10 @@ class Agent:
 
     def _relay(self, peer: Peer, call: wire.Call) -> None:
         servers = self._peers.of(Role.SERVER)
-        if servers:
-            self._calls.ask(peer, call, servers[-1])
-        elif call.method == "status":
+        if not servers and call.method == "status":
             peer.send(wire.Answer(call.id, self._status()))
         else:
-            peer.send(wire.Answer(call.id, None, NO_SERVER, NO_SERVER_STEP))
+            self._calls.ask(peer, call, servers[-1] if servers else None)
 
     def _status(self) -> Mapping[str, object]:
         """What is known without a server."""

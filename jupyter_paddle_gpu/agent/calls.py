@@ -1,4 +1,4 @@
-"""Questions of the kernel on their way to the server, and the answers back."""
+"""Questions of the kernel on their way to the server, or the other way round, and the answers back."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import itertools
 from dataclasses import dataclass
 
 from jupyter_paddle_gpu.agent.peers import Peer
-from jupyter_paddle_gpu.core.wire import Answer, Call
+from jupyter_paddle_gpu.core.wire import Answer, Call, Role
 
 NO_SERVER = "No Jupyter server looks after this kernel at the moment"
 NO_SERVER_STEP = "Open the notebook in Jupyter again, then repeat this."
+NO_KERNEL = "No kernel that could be asked runs in this session, or it has not loaded the extension"
+NO_KERNEL_STEP = "Run %load_ext jupyter_paddle_gpu in the notebook, then repeat this."
 
 
 @dataclass(frozen=True)
@@ -27,16 +29,19 @@ class CallRelay:
         self._numbers = itertools.count(1)
         self._pending: dict[int, _Pending] = {}
 
-    def ask(self, asker: Peer, call: Call, server: Peer) -> None:
-        """Pass a call of ``asker`` on to ``server``."""
+    def ask(self, asker: Peer, call: Call, asked: Peer | None) -> None:
+        """Pass a call of ``asker`` on to ``asked``; None: there is nobody, and the asker is told."""
+        if asked is None:
+            asker.send(_nobody(asker, call.id))
+            return
         number = next(self._numbers)
-        self._pending[number] = _Pending(asker, server, call.id)
-        server.send(dataclasses.replace(call, id=number))
+        self._pending[number] = _Pending(asker, asked, call.id)
+        asked.send(dataclasses.replace(call, id=number))
 
-    def answer(self, server: Peer, answer: Answer) -> None:
+    def answer(self, asked: Peer, answer: Answer) -> None:
         """Pass an answer back; one that nobody (or somebody else) was asked for is dropped."""
         pending = self._pending.get(answer.id)
-        if pending is not None and pending.asked is server:
+        if pending is not None and pending.asked is asked:
             del self._pending[answer.id]
             pending.asker.send(dataclasses.replace(answer, id=pending.id))
 
@@ -46,4 +51,11 @@ class CallRelay:
             if peer in (pending.asker, pending.asked):
                 del self._pending[number]
             if peer is pending.asked:
-                pending.asker.send(Answer(pending.id, None, NO_SERVER, NO_SERVER_STEP))
+                pending.asker.send(_nobody(pending.asker, pending.id))
+
+
+def _nobody(asker: Peer, call: int) -> Answer:
+    """The answer to who asks the other side while that is not there."""
+    if asker.role is Role.KERNEL:
+        return Answer(call, None, NO_SERVER, NO_SERVER_STEP)
+    return Answer(call, None, NO_KERNEL, NO_KERNEL_STEP)

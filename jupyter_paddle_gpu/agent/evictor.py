@@ -36,6 +36,11 @@ class Evictor:
         self.eviction: Eviction | None = None
         self.answer: Served | None = None
 
+    @property
+    def serving(self) -> Peer | None:
+        """The first kernel connection that serves notices: the kernel's own, others are of what it has started."""
+        return self._serving[0] if self._serving else None
+
     def notice(self, notice: EvictionNotice) -> None:
         """Take a notice in. The first begins the end; a later one counts only if it leaves less time.
 

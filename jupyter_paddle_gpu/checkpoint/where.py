@@ -45,23 +45,23 @@ def limits(environ: Mapping[str, str] = os.environ) -> Limits:
     return Limits(keep, quota, tuple(faults))
 
 
-def snapshot_root() -> Path:
-    """Return the directory above all snapshot directories of this user."""
-    if root := os.environ.get(ENV_SNAPSHOTS):
+def snapshot_root(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the directory above all snapshot directories of this user, as a process with this environment sees it."""
+    if root := environ.get(ENV_SNAPSHOTS):
         return Path(root)
     from jupyter_core.paths import jupyter_data_dir  # a terminal that never saves does not pay for it
 
     return Path(jupyter_data_dir()) / "paddle-gpu" / "snapshots"
 
 
-def directory_of(notebook: Path) -> Path:
+def directory_of(notebook: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the directory of a notebook's snapshots: readable, and another one for its namesake in another folder."""
-    return snapshot_root() / f"{slug(notebook.stem)}-{_short_hash(notebook)}"
+    return snapshot_root(environ) / f"{slug(notebook.stem)}-{_short_hash(notebook)}"
 
 
-def directory_of_session(session: str) -> Path:
+def directory_of_session(session: str, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the directory of a session that has no notebook."""
-    return snapshot_root() / f"session-{slug(session)}"
+    return snapshot_root(environ) / f"session-{slug(session)}"
 
 
 def directory_of_folder(folder: Path) -> Path:

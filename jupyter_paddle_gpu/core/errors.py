@@ -45,6 +45,10 @@ class AgentUnreachable(PaddleGpuError):
     """The agent of this session does not answer."""
 
 
+class KernelRefused(PaddleGpuError):
+    """The kernel was asked and could not, or would not: nothing to save, a cell that runs, another model."""
+
+
 class KernelStartError(PaddleGpuError):
     """The kernel process ended before it was ready; the fault carries its last log lines."""
 

@@ -5,6 +5,7 @@
     agent  ──► kernel   Notice
     kernel ──► agent    Ready, Served, CellRunning, CellDone
     kernel ──► agent ──► server and back   Call, Answer
+    server ──► agent ──► kernel and back   Call, Answer
 
 Every connection begins with Hello. A server or observer is then told where things stand, with the same messages that
 it would have got before (KernelStarted, KernelReady, KernelExited, Noticed, Served). A message is a hint that may be
@@ -165,7 +166,11 @@ class CellDone:
 
 @dataclass(frozen=True)
 class Call:
-    """The kernel asks the server; ``method`` is status, request, release or explain; ``id`` pairs the Answer."""
+    """A question; ``id`` pairs it with its Answer.
+
+    The kernel asks the server (``method`` is status, request, release or explain), or the server the kernel (save, or
+    restore with ``snapshot``, a name or None, and ``partial``).
+    """
 
     id: int
     method: str

@@ -31,17 +31,21 @@ from jupyter_paddle_gpu.core.wire import (
 
 log = logging.getLogger(__name__)
 
+OnCall = Callable[[Call, Callable[[Answer], None]], None]
+
 
 class Link:
     """One connection to the agent, for the life of the kernel process.
 
-    ``on_notice`` is called in the link's own thread and must return at once. Nothing is sent from a forked child: the
+    ``on_notice`` is called in the link's own thread and must return at once, as must ``on_call`` with a question of the
+    session; its ``answer`` goes back. Nothing is sent from a forked child: the
     agent knows the kernel by its process, and a data-loading worker is not it.
     """
 
-    def __init__(self, path: Path, on_notice: Callable[[EvictionNotice], None]) -> None:
+    def __init__(self, path: Path, on_notice: Callable[[EvictionNotice], None], on_call: OnCall) -> None:
         self._path = path
         self._on_notice = on_notice
+        self._on_call = on_call
         self._pid = os.getpid()
         self._ids = itertools.count(1)
         self._waiting: dict[int, _Pending] = {}
@@ -147,6 +151,8 @@ class Link:
             return
         if isinstance(message, Notice):
             self._on_notice(message.notice)
+        elif isinstance(message, Call):
+            self._on_call(message, self._tell)
         elif isinstance(message, Answer) and (pending := self._waiting.get(message.id)) is not None:
             pending.answer = message
             pending.done.set()

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_paddle_gpu.checkpoint.training import Training
@@ -15,10 +15,12 @@ from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.ranks import world_of
 from jupyter_paddle_gpu.core.snapshot import Served
+from jupyter_paddle_gpu.core.wire import Answer, Call
 from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
 from jupyter_paddle_gpu.kernel.eviction import Ending, Eviction
 from jupyter_paddle_gpu.kernel.goingon import GoingOn
 from jupyter_paddle_gpu.kernel.identity import Identity
+from jupyter_paddle_gpu.kernel.orders import Orders
 from jupyter_paddle_gpu.kernel.periodic import Periodic
 from jupyter_paddle_gpu.kernel.protection import Protection
 from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
@@ -53,6 +55,7 @@ class Runtime:
         self.watch = SigtermWatch(self._on_sigterm)
         self.eviction: Eviction | None = None
         self.link: Link | None = None
+        self.orders: Orders | None = None
         self.grace_s = GRACE_S
         self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
         self.periodic = Periodic(self.protection, self.every)
@@ -74,6 +77,7 @@ class Runtime:
             _need_main_thread()
             fault = self._connect()
             board = Switchboard.attach(kernel, self._on_cell)
+            self.orders = Orders(kernel, self.protection, board)
             self._protect(KernelEnding(self.training.evict, board, self.watch))
             if fault is not None:
                 raise fault
@@ -103,7 +107,7 @@ class Runtime:
         if self.identity.agent is not None:
             from jupyter_paddle_gpu.kernel.link import Link  # what only a kernel with an agent needs
 
-            link = Link(self.identity.agent, self._notice)
+            link = Link(self.identity.agent, self._notice, self._order)
             try:
                 link.connect()
             except AgentUnreachable as error:
@@ -136,6 +140,10 @@ class Runtime:
             if notice.cause is not Cause.DRILL:
                 self.periodic.stop()
             self.eviction.notice(notice)
+
+    def _order(self, call: Call, answer: Callable[[Answer], None]) -> None:
+        if self.orders is not None:  # nobody asks before this kernel has said that it is ready
+            self.orders.take(call, answer)
 
     def _on_sigterm(self) -> None:
         self._notice(EvictionNotice(Cause.SIGTERM, self.grace_s))

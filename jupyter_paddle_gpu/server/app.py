@@ -11,6 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Dict, Float, Unicode
 
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.server import shelf_handlers
 from jupyter_paddle_gpu.server.activity import KernelActivity
 from jupyter_paddle_gpu.server.events import SessionEvents
 from jupyter_paddle_gpu.server.handlers import routes
@@ -87,4 +88,4 @@ class PaddleGpuApp(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         """See ExtensionApp."""
-        self.handlers.extend([*routes(""), ("/paddle-gpu/telemetry", TelemetryHandler)])
+        self.handlers.extend([*routes(""), *shelf_handlers.routes(""), ("/paddle-gpu/telemetry", TelemetryHandler)])

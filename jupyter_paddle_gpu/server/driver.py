@@ -16,11 +16,11 @@ from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
 from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
+from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
 from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.sight import Sight
-from jupyter_paddle_gpu.server.watching import Watching
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +39,20 @@ class Driver:
     def __init__(self, session: Session, placement: Placement, commands: Commands, sight: Sight) -> None:
         self.session = session
         self.placement = placement
-        self.placed: Placed | None = None
         self.pending: Pending | None = None  # in the queue without a device
         self.ahead: Pending | None = None  # in the queue already, before the devices held are given up
-        self._watching = Watching(session.record.session, sight)
+        self.line = Line(session.record.session, sight)
         self._commands = commands
         self._ports = HeldPorts()
         self._life: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[object]] = set()
         self._giving_up: asyncio.TimerHandle | None = None
         self._awaited = False  # clients have waited for the kernel that is about to start
+
+    @property
+    def placed(self) -> Placed | None:
+        """The session's agent; None: it has none."""
+        return self.line.placed
 
     async def start(self, launch: Launch) -> None:
         """Start the kernel, or start it again: in place where an agent holds devices, else when they are granted."""
@@ -77,9 +81,7 @@ class Driver:
 
     async def signal(self, signum: int) -> None:
         """Send the kernel's processes a signal; without a kernel there is nobody to hear it."""
-        if self.placed is not None:
-            with suppress(AgentUnreachable):
-                await self.placed.send(wire.Interrupt(signum))
+        await self.line.tell(wire.Interrupt(signum))
 
     async def stop(self, save_s: float) -> None:
         """End the session. Waiting, it leaves the queue at once; running, the agent gets ``save_s`` seconds for a save,
@@ -89,9 +91,7 @@ class Driver:
         self.session.stopping = True
         self.session.files.record.unlink(missing_ok=True)
         self._leave_queue()
-        if self.placed is not None:
-            with suppress(AgentUnreachable):
-                await self.placed.send(wire.Stop(save_s))
+        await self.line.tell(wire.Stop(save_s))
 
     async def gone(self, patience_s: float) -> bool:
         """Wait for the session's end after ``stop``; False where it takes longer."""
@@ -110,10 +110,8 @@ class Driver:
 
     async def evict(self, cause: Cause) -> None:
         """Let the agent save and end; the session then queues again, with ``ahead`` where that is set."""
-        if self.placed is not None and self.session.state is not State.EVICTING:
-            with suppress(AgentUnreachable):  # then it has ended already
-                notice = EvictionNotice(cause, self.session.record.request.grace_s)
-                await self.placed.send(wire.Evict(notice))
+        if self.session.state is not State.EVICTING:
+            await self.line.tell(wire.Evict(EvictionNotice(cause, self.session.record.request.grace_s)))
 
     async def change_in_place(self, request: GpuRequest) -> None:
         """Use another tier, grace and memory from now on."""
@@ -208,8 +206,8 @@ class Driver:
 
     async def _attend(self, placed: Placed, fresh: bool) -> int | None:
         session = self.session
-        self.placed, session.devices, session.noticed = placed, placed.devices, False
-        self._watching.begin()
+        self.line.begin(placed)
+        session.devices, session.noticed = placed.devices, False
         session.queued(False)
         self._ports.release()
         try:
@@ -225,12 +223,13 @@ class Driver:
                     await self._start_kernel(
                         placed, again=False
                     )  # an earlier server may have been killed before it did
-            await self.look()
+            await self.line.look()
             while (message := await placed.receive()) is not None:
                 self._hear(message)
             return await placed.wait_gone()
         finally:
-            self.placed, session.devices = None, ()
+            self.line.end()
+            session.devices = ()
             await placed.close()
 
     async def _start_kernel(self, placed: Placed, again: bool = True) -> None:
@@ -251,30 +250,21 @@ class Driver:
             case wire.Served():
                 session.served(message)
             case wire.Seen(reading):
-                self.in_background(self._tell(self._watching.saw(reading)))
+                self.in_background(self.line.saw(reading))
             case wire.Call():
                 self.in_background(self._answer(message))
+            case wire.Answer():
+                self.line.answered(message)
             case _:
                 pass  # the rest is between agent and kernel
 
-    async def look(self) -> None:
-        """Tell the agent, where there is one, how often somebody wants to see its devices."""
-        if self.placed is not None:
-            await self._tell(self._watching.look())
-
-    async def _tell(self, message: wire.Message | None) -> None:
-        if self.placed is not None and message is not None:
-            with suppress(AgentUnreachable):
-                await self.placed.send(message)
-
     def _give_up(self) -> None:
         """Return the devices of a kernel that nobody starts again."""
-        if self.placed is not None:
-            self.in_background(self.placed.send(wire.Stop()))
+        self.in_background(self.line.tell(wire.Stop()))
 
     async def _answer(self, call: wire.Call) -> None:
         try:
             answer = wire.Answer(call.id, await self._commands(self, call))
         except PaddleGpuError as error:
             answer = wire.Answer(call.id, None, error.fault, error.next_step)
-        await self._tell(answer)
+        await self.line.tell(answer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
@@ -11,11 +13,21 @@ from jupyter_server.utils import url_path_join
 from tornado import web
 
 from jupyter_paddle_gpu.core.codec import to_plain
-from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError, SessionNotFound
+from jupyter_paddle_gpu.core.errors import (
+    KernelRefused,
+    PaddleGpuError,
+    RequestError,
+    SessionNotFound,
+    SnapshotError,
+    SnapshotNotFound,
+)
+from jupyter_paddle_gpu.server import machine
 from jupyter_paddle_gpu.server.manager import Manager
 
 AUTH_RESOURCE = "paddle-gpu"
 SESSION = r"(?P<session>[\w-]+)"
+# The first that fits; what the machine or the agent cannot do now is 503.
+_STATUS = {SessionNotFound: 404, SnapshotNotFound: 404, RequestError: 400, SnapshotError: 409, KernelRefused: 409}
 
 
 class PaddleGpuHandler(APIHandler):
@@ -33,7 +45,7 @@ class PaddleGpuHandler(APIHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         next_step = ""
         if isinstance(error, PaddleGpuError):
-            status_code = 404 if isinstance(error, SessionNotFound) else 400 if isinstance(error, RequestError) else 503
+            status_code = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 503)
             message, next_step = error.fault, error.next_step
         elif isinstance(error, web.HTTPError):
             message = error.log_message or error.reason or str(error)
@@ -113,6 +125,15 @@ class QueueHandler(PaddleGpuHandler):
         self.answer(await self.manager.overview())
 
 
+class MachineHandler(PaddleGpuHandler):
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """What is free, who holds the rest, who waits, what a request of each tier would get: machine.MachineView."""
+        overview = await self.manager.overview()
+        self.answer(await asyncio.to_thread(machine.look, overview, self.manager.views(), time.time()))
+
+
 def routes(base_url: str) -> list[tuple[str, type[PaddleGpuHandler]]]:
     """Return the handlers below the server's ``base_url``."""
     return [
@@ -120,4 +141,5 @@ def routes(base_url: str) -> list[tuple[str, type[PaddleGpuHandler]]]:
         (url_path_join(base_url, "paddle-gpu", "sessions", SESSION), SessionHandler),
         (url_path_join(base_url, "paddle-gpu", "move", r"(?P<kernel>[\w-]+)"), MoveHandler),
         (url_path_join(base_url, "paddle-gpu", "queue"), QueueHandler),
+        (url_path_join(base_url, "paddle-gpu", "machine"), MachineHandler),
     ]

@@ -8,11 +8,9 @@ import atexit
 import concurrent.futures
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from jupyter_paddle_gpu.core.errors import SessionNotFound
@@ -21,9 +19,9 @@ from jupyter_paddle_gpu.placement.base import Overview, Placement
 from jupyter_paddle_gpu.placement.local.placement import LocalPlacement
 from jupyter_paddle_gpu.placement.local.private import make_private
 from jupyter_paddle_gpu.placement.local.where import default_book
-from jupyter_paddle_gpu.server import commands
+from jupyter_paddle_gpu.server import commands, orphans
 from jupyter_paddle_gpu.server.driver import Driver
-from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record, read_records
+from jupyter_paddle_gpu.server.record import REFRESH_S, Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.settings import Settings
 from jupyter_paddle_gpu.server.sight import Sight
@@ -32,9 +30,7 @@ from jupyter_paddle_gpu.server.view import SessionView
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
 CLOSE_S = 2.0
-SWEEP_S = 2 * 3600.0  # the longest grace is an hour
 
 
 class Manager:
@@ -153,6 +149,17 @@ class Manager:
         await self.call(command(driver))
         return driver.session.view()
 
+    async def ask(self, session: str, method: str, params: Mapping[str, object]) -> object:
+        """Let a session's kernel save or restore (see wire.Call), however long that takes, and return its answer.
+
+        Raises SessionNotFound, KernelRefused, AgentUnreachable.
+        """
+        return await self.call(self._driver(session).line.ask(method, params))
+
+    def launch(self, session: str) -> Launch:
+        """Return what a session's kernel is started with. Raises SessionNotFound."""
+        return self._driver(session).session.record.launch
+
     async def overview(self) -> Overview:
         """Return devices, claims and tiers of the machine."""
         return await self.call(self._placement.overview())
@@ -170,7 +177,7 @@ class Manager:
 
         async def tell() -> None:
             for driver in list(self._drivers.values()):
-                await driver.look()
+                await driver.line.look()
 
         await self.call(tell())
 
@@ -187,39 +194,11 @@ class Manager:
     # The sessions of a server that was killed.
 
     def claim_orphans(self) -> list[Record]:
-        """Take over the sessions whose server is no more, and return their records. What nobody will want again is
-        removed. Meant for the start of a Jupyter server, once."""
-        make_private(self.settings.data)
-        for record in read_records(self.settings.data / "sessions"):
-            try:
-                self._claim(record)
-            except OSError as error:  # root's, say: the others come back all the same
-                logger.warning("%s cannot be taken over: %s", record.launch.label, error)
-        for directory in (self.settings.data / "sessions").glob("*"):
-            with suppress(OSError):
-                self._sweep(directory)
+        """Take over the sessions whose server is no more, and return their records; see orphans. Meant for the start of
+        a Jupyter server, once."""
+        found = orphans.claim(self.settings, self._drivers)
+        self._to_adopt.update({record.session: (record, ownership) for record, ownership in found})
         return [record for record, _ in self._to_adopt.values()]
-
-    def _claim(self, record: Record) -> None:
-        ownership = Ownership(self.settings.files(record.session))
-        age_s = ownership.age_s()
-        if record.session in self._drivers or not ownership.take():
-            return
-        if not record.adoptable and age_s < SWEEP_S:
-            ownership.release()
-        elif not record.adoptable or age_s > record.lease_s + REFRESH_S:  # its agent has saved and ended long ago
-            ownership.release()
-            shutil.rmtree(self.settings.files(record.session).directory, ignore_errors=True)
-        else:
-            self._to_adopt[record.session] = (record, ownership)
-
-    def _sweep(self, directory: Path) -> None:
-        """Remove what an agent left that had still to save when its server ended."""
-        files = self.settings.files(directory.name)
-        ownership = Ownership(files)
-        if not files.record.exists() and ownership.age_s() > SWEEP_S and ownership.take():
-            ownership.release()
-            shutil.rmtree(directory, ignore_errors=True)
 
     def orphan(self, session: str) -> Record | None:
         """Return the record of a session that this process has taken over and not gone on with yet."""

@@ -17,6 +17,8 @@ from jupyter_paddle_gpu.core.errors import WireError
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.placement.local.private import write_private
 
+REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
+
 
 @dataclass(frozen=True)
 class Launch:

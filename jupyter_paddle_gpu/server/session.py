@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,7 +19,7 @@ from jupyter_paddle_gpu.core.wire import KernelExited, Served
 from jupyter_paddle_gpu.placement.base import Order, Waiting
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.settings import Settings
-from jupyter_paddle_gpu.server.view import SessionView
+from jupyter_paddle_gpu.server.view import NoticeView, SessionView
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Session:
         self._detail = ""
         self._log_tail = ""
         self._served: Served | None = None
+        self._notice: NoticeView | None = None
 
     def order(self, request: GpuRequest | None = None) -> Order:
         """Return what a placement is asked for, with another ``request`` where given."""
@@ -88,6 +90,8 @@ class Session:
     def move(self, event: Event) -> None:
         """Advance the state and tell everybody."""
         self.state = advance(self.state, event)
+        if self.state is not State.EVICTING:
+            self._notice = None
         if event in (Event.SCHEDULED, Event.STOP):
             self._waiting = Waiting()
         if event is Event.KERNEL_READY:
@@ -101,6 +105,7 @@ class Session:
         self.noticed = True
         by = f" by {notice.by}" if notice.by else ""
         left = format_duration(notice.remaining_s)
+        self._notice = NoticeView(notice.cause, notice.by, time.time() + notice.remaining_s)
         self._detail = f"Gives up its place ({notice.cause.value}{by}), {left} left for the save"
         self.move(Event.NOTICE)
 
@@ -126,7 +131,7 @@ class Session:
 
     def failed(self, detail: str, exit_code: int) -> None:
         """Nothing is done for this session any more, unless it is started again."""
-        self.state, self.wanted, self._waiting = State.FAILED, None, Waiting()
+        self.state, self.wanted, self._waiting, self._notice = State.FAILED, None, Waiting(), None
         if self.exit_code is None:  # otherwise the kernel's own end is the news
             self._detail = detail
         self.kernel_ended(exit_code)
@@ -173,6 +178,7 @@ class Session:
             snapshot=str(served.snapshot) if served and served.snapshot else None,
             exit_code=self.exit_code,
             log_tail=self._log_tail,
+            notice=self._notice,
         )
 
 

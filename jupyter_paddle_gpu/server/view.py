@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import State
+
+
+@dataclass(frozen=True)
+class NoticeView:
+    """The place is being given up: why, for whom (empty: unknown), and when the time is over (Unix time)."""
+
+    cause: Cause
+    by: str
+    ends_s: float
 
 
 @dataclass(frozen=True)
 class SessionView:
     """A session at one moment, as JSON values once ``to_plain`` has seen it.
 
-    ``position`` and ``why`` stand while it waits; ``wanted`` is the request that a session without a GPU waits for
-    while its kernel goes on; ``detail`` is a sentence about what happened last; ``step`` and ``snapshot`` are those of
-    the last save; ``exit_code`` and ``log_tail`` are those of a kernel that ended by itself.
+    ``position`` and ``why`` stand while it waits, ``notice`` while it gives its place up; ``wanted`` is the request
+    that a session without a GPU waits for while its kernel goes on; ``detail`` is a sentence about what happened last;
+    ``step`` and ``snapshot`` are those of the last save; ``exit_code`` and ``log_tail`` are those of a kernel that
+    ended by itself.
     """
 
     id: str
@@ -32,3 +43,4 @@ class SessionView:
     snapshot: str | None = None
     exit_code: int | None = None
     log_tail: str = ""
+    notice: NoticeView | None = None

@@ -20,6 +20,7 @@ from jupyter_paddle_gpu.core.wire import (
     KernelReady,
     KernelStarted,
     Message,
+    Ready,
     Role,
     Start,
     Stop,
@@ -169,6 +170,28 @@ def test_a_server_that_goes_before_it_answers(run_agent: Run) -> None:
     answer = kernel.wait_for(Answer)
     assert answer.id == 3
     assert answer.error
+
+
+def test_a_server_asks_the_kernel_that_serves(run_agent: Run) -> None:
+    agent = run_agent()
+    server, deaf, kernel = agent.connect(), agent.connect(Role.KERNEL), agent.connect(Role.KERNEL)
+    agent.python(server, programs.SLEEP)
+    server.send(Call(4, "save"))
+    refusal = server.wait_for(Answer)
+    assert (refusal.id, "%load_ext" in refusal.next_step) == (4, True)
+    kernel.send(Ready())
+    server.wait_for(KernelReady)
+    server.send(Call(5, "save", {"deep": True}))
+    asked = kernel.wait_for(Call)
+    assert (asked.method, asked.params) == ("save", {"deep": True})
+    deaf.send(Answer(asked.id, "forged"))
+    kernel.send(Answer(asked.id, "saved"))
+    assert server.wait_for(Answer) == Answer(5, "saved")
+    server.send(Call(6, "save"))
+    kernel.wait_for(Call)
+    kernel.close()
+    gone = server.wait_for(Answer)
+    assert (gone.id, bool(gone.error)) == (6, True)
 
 
 def test_the_socket_is_its_owners_alone(run_agent: Run) -> None:

@@ -24,7 +24,7 @@ def notices() -> queue.Queue[EvictionNotice]:
 
 @pytest.fixture
 def link(agent: AgentEnd, notices: queue.Queue[EvictionNotice]) -> Iterator[Link]:
-    link = Link(agent.path, notices.put)
+    link = Link(agent.path, notices.put, lambda call, answer: answer(Answer(call.id, call.method)))
     link.connect()
     assert agent.wait(Hello) == Hello(Role.KERNEL, os.getpid())
     yield link
@@ -69,6 +69,11 @@ def test_a_refusal_carries_fault_and_next_step(link: Link, agent: AgentEnd) -> N
     assert (refused.value.fault, refused.value.next_step) == ("There is no tier 'x'", "Choose another.")
 
 
+def test_a_question_of_the_session_is_answered(link: Link, agent: AgentEnd) -> None:
+    agent.send(Call(7, "save"))
+    assert agent.wait(Answer) == Answer(7, "save")
+
+
 def test_a_call_that_nobody_answers_ends(link: Link) -> None:
     with pytest.raises(AgentUnreachable, match=r"within 0\.05 s"):
         link.call("status", timeout_s=0.05)
@@ -89,7 +94,7 @@ def test_a_call_ends_when_the_agent_goes(link: Link, agent: AgentEnd) -> None:
 
 def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(AgentUnreachable, match=r"gone\.sock does not answer: No such file"):
-        Link(tmp_path / "gone.sock", print).connect()
+        Link(tmp_path / "gone.sock", print, print).connect()
 
 
 def test_a_forked_child_says_nothing(link: Link, agent: AgentEnd) -> None:
