@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fitOf } from '../src/model/fit.js';
 import { Model } from '../src/model/model.js';
 import { counting, remainingS } from '../src/model/sessions.js';
+import { machineOf } from '../src/wire/machine.js';
 import { rowsOf } from '../src/wire/reading.js';
 import { sessionOf } from '../src/wire/session.js';
-import { gpu, row, session } from './told.js';
+import { gpu, machine, row, session } from './told.js';
 
 const labels = (model: Model): string[] => model.sessions.all().map(known => known.label);
 
@@ -73,4 +75,45 @@ test('nothing counts down without a notice', () => {
   const evicting = sessionOf(session('a', { state: 'evicting' }));
   assert.equal(remainingS(running, 0), null);
   assert.equal(remainingS(evicting, 0), null);
+});
+
+const states = (model: Model): string[] => model.timeline.all().map(change => change.state);
+
+test('the time line tells what happened, the newest first, and not what is the same', () => {
+  const model = new Model(() => 0);
+  model.hasSessions([sessionOf(session('a'))], null);
+  assert.deepEqual(states(model), []);
+  model.heardOf(sessionOf(session('a', { position: 1 })));
+  model.heardOf(sessionOf(session('a', { state: 'evicting', detail: 'gives up its place' })));
+  model.heardOf(sessionOf(session('a', { state: 'evicting', detail: 'saved' })));
+  model.heardOf(sessionOf(session('a', { state: 'waiting', detail: 'saved', why: 'none is free' })));
+  assert.deepEqual(states(model), ['waiting', 'evicting', 'evicting']);
+});
+
+test('what happened while the connection was lost is told once it is back', () => {
+  const model = new Model(() => 0);
+  const told: string[] = [];
+  model.news.add(change => told.push(change.state));
+  model.hasSessions([sessionOf(session('a'))], null);
+  model.lostServer('refused');
+  model.hasSessions([sessionOf(session('a', { state: 'waiting' }))], null);
+  model.hasSessions([sessionOf(session('a', { state: 'waiting' }))], null);
+  assert.deepEqual(told, ['waiting']);
+});
+
+test('the time line does not grow for ever', () => {
+  const model = new Model(() => 0);
+  for (let turn = 0; turn < 500; turn += 1) {
+    model.heardOf(sessionOf(session('a', { state: turn % 2 ? 'running' : 'waiting' })));
+  }
+  assert.equal(states(model).length, 100);
+});
+
+test('a request fits now, by taking, later, or never', () => {
+  const read = machineOf(machine());
+  assert.equal(fitOf(read, 'notebook', 1), 'now');
+  assert.equal(fitOf(read, 'urgent', 2), 'taking');
+  assert.equal(fitOf(read, 'notebook', 2), 'queue');
+  assert.equal(fitOf(read, 'urgent', 3), 'never');
+  assert.equal(fitOf(read, 'nobody', 1), null);
 });

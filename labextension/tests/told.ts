@@ -13,8 +13,8 @@ export function session(id: string, changes: object = {}): object {
     why: '',
     wanted: null,
     detail: '',
-    step: null,
-    snapshot: null,
+    saved: null,
+    restored: null,
     exit_code: null,
     log_tail: '',
     ...changes
@@ -44,4 +44,41 @@ export function gpu(changes: object = {}): object {
 
 export function row(of: string, atS: number, gpus: object[], fault: string | null = null): object {
   return { session: of, reading: { at_s: atS, gpus, fault, host: {} } };
+}
+
+export function snapshot(changes: object = {}): object {
+  return {
+    name: '000003-step-1200',
+    path: '/snapshots/000003-step-1200',
+    step: 1200,
+    nbytes: 1024,
+    seconds: 0.4,
+    cause: 'manual',
+    created_s: 1000,
+    inexact: [],
+    session: '',
+    pinned: false,
+    ranks: 1,
+    ...changes
+  };
+}
+
+export function machine(): object {
+  const holder = { owner: 'ada', label: 'urgent job', tier: 'urgent', since_s: 1, evicted: false, session: null };
+  return {
+    noun: 'GPU',
+    total: 2,
+    free: 1,
+    devices: [
+      { id: '0', kind: 'GPU', name: '', memory_bytes: null, holder },
+      { id: '1', kind: 'GPU', name: '', memory_bytes: null, holder: null }
+    ],
+    waiting: [
+      { position: 1, gpus: 2, tier: 'notebook', owner: 'ada', label: 'a.ipynb', since_s: 1, why: '', session: 'a' }
+    ],
+    tiers: [
+      { name: 'urgent', priority: 10, preempts: true, description: '', now: 1, by_taking: 2 },
+      { name: 'notebook', priority: -10, preempts: false, description: '', now: 1, by_taking: 1 }
+    ]
+  };
 }

@@ -52,21 +52,21 @@ def user_setting(settings: Path, plugin: str, **values: object) -> None:
 
 @pytest.fixture
 def server(machine: Machine, gpus: driver.Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[JupyterServer]:
-    machine.add_kernelspec("training", {"gpus": 1})
+    machine.add_kernelspec("training", {"gpus": 1, "grace": "20s"})
     settings = machine.root / "settings"
     monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(settings))
     user_setting(settings, "apputils-extension/notification", fetchNews="false")  # there is no news on this machine
-    server = JupyterServer(machine.root, "server", "--ServerApp.jpserver_extensions={'jupyterlab': True}")
+    apps = "--ServerApp.jpserver_extensions={'jupyterlab': True, 'notebook': True}"
+    server = JupyterServer(machine.root, "server", apps)
     yield server
     server.stop()
 
 
 @pytest.fixture
 def lab(browser: Browser, server: JupyterServer) -> Iterator[Lab]:
-    """A page with JupyterLab; the test fails where a script of the page failed."""
+    """A page that is not loaded yet; the test fails where a script of the page failed."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     lab = Lab(context.new_page(), server)
-    lab.open()
     yield lab
     context.close()
     assert lab.errors == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -23,10 +25,30 @@ class Lab:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.set_default_timeout(PATIENCE_MS)
 
-    def open(self, app: str = "lab") -> None:
-        """Load JupyterLab or, as ``tree``, Notebook, and wait until it is there."""
-        self.page.goto(f"http://{self.server.base}{app}?token={TOKEN}")
-        expect(self.tab).to_be_visible(timeout=PATIENCE_MS)
+    def open(self, path: str = "lab") -> None:
+        """Load a page of JupyterLab or Notebook with the sidebar shown."""
+        self.page.goto(f"http://{self.server.base}{path}?token={TOKEN}")
+        self.tab.click()
+        expect(self.panel).to_be_visible()
+
+    def open_notebook(self, name: str = "train.ipynb", kernel: str = "training", app: str = "lab/tree") -> str:
+        """Load a new notebook with its kernel, and return the kernel's id once its card says that it runs."""
+        metadata = {"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}}
+        notebook = {"cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+        body = {"type": "notebook", "format": "json", "content": notebook}
+        self.server.ask("PUT", f"api/contents/{name}", body)
+        self.open(f"{app}/{name}")
+        says(self.card("Notebooks", name), "Running")
+        return str(self.server.ask("GET", "api/sessions")[0]["kernel"]["id"])
+
+    def run(self, kernel: str, code: str) -> str:
+        """Run one cell as another client of the kernel. In a thread: Playwright has this one's event loop."""
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(asyncio.run, self.server.run(kernel, code)).result()
+
+    def agree(self, button: str) -> None:
+        """Say yes in the dialog that is open."""
+        self.page.get_by_role("dialog").get_by_role("button", name=button).click()
 
     @property
     def tab(self) -> Locator:
@@ -38,10 +60,15 @@ class Lab:
         """The sidebar."""
         return self.page.get_by_role("region", name="GPU sessions")
 
-    def show_panel(self) -> None:
-        """Open the sidebar."""
-        self.tab.click()
-        expect(self.panel).to_be_visible()
+    @property
+    def status_item(self) -> Locator:
+        """What the status bar says."""
+        return self.page.get_by_title("Show GPU sessions")
+
+    @property
+    def notification(self) -> Locator:
+        """The notices that are shown."""
+        return self.page.get_by_role("alert")
 
     def card(self, section: str, name: str | re.Pattern[str]) -> Locator:
         """One card of the sidebar's "Notebooks" or "Devices"."""

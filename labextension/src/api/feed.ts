@@ -1,7 +1,7 @@
 /** What the server tells, as one stream for the whole page: begun when a view is shown, ended when none is. */
 
 import type { Event as JupyterEvent } from '@jupyterlab/services';
-import { Poll } from '@lumino/polling';
+import { Debouncer, Poll } from '@lumino/polling';
 import type { Model } from '../model/model.js';
 import { WireError } from '../wire/decode.js';
 import { rowsOf } from '../wire/reading.js';
@@ -10,10 +10,12 @@ import type { Server } from './server.js';
 
 const SCHEMA = 'https://events.jupyter.org/paddle_gpu/session/v1';
 const REFRESH_MS = 10_000; // events that were missed while a connection was lost
+const SOON_MS = 500;
 const SLOWEST_MS = 30_000;
 
 export class Feed {
   private readonly refresh: Poll;
+  private readonly soon: Debouncer;
   private stream: EventSource | null = null;
   private retry = 0;
   private failures = 0;
@@ -31,6 +33,7 @@ export class Feed {
       standby: 'when-hidden',
       factory: () => this.load()
     });
+    this.soon = new Debouncer(() => this.refresh.refresh(), SOON_MS);
     document.addEventListener('visibilitychange', () => this.adjust());
   }
 
@@ -85,6 +88,9 @@ export class Feed {
     try {
       const { sessions, serverMs } = await this.server.sessions();
       this.model.hasSessions(sessions, serverMs);
+      if (this.views > 0) {
+        this.model.hasMachine(await this.server.machine());
+      }
     } catch (error) {
       this.model.lostServer(error instanceof Error ? error.message : String(error));
       throw error; // the poll then waits for longer
@@ -94,6 +100,7 @@ export class Feed {
   private take(event: JupyterEvent.Emission): void {
     if (event.schema_id === SCHEMA) {
       this.understand(() => this.model.heardOf(sessionOf(event)));
+      void this.soon.invoke(); // who holds and who waits has changed with it
     }
   }
 

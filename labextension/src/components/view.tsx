@@ -3,23 +3,28 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 import { bytes } from '../model/format.js';
-import type { Model } from '../model/model.js';
 import type { HostSample } from '../wire/reading.js';
 import { GpuCard } from './gpu.js';
+import { MachineSection } from './machine.js';
+import type { Page } from './page.js';
+import { RequestSection } from './request.js';
 import { SessionCard } from './session.js';
+import { TimelineSection } from './timeline.js';
 import { baseName } from './words.js';
 
-export function GpuView({ model, trans }: { model: Model; trans: TranslationBundle }): JSX.Element {
+export function GpuView({ page }: { page: Page }): JSX.Element {
   return (
     <>
-      <ConnectionNote model={model} trans={trans} />
-      <SessionList model={model} trans={trans} />
-      <GpuList model={model} trans={trans} />
+      <ConnectionNote page={page} />
+      <SessionList page={page} />
+      <GpuList page={page} />
+      <TimelineSection page={page} />
     </>
   );
 }
 
-function ConnectionNote({ model, trans }: { model: Model; trans: TranslationBundle }): JSX.Element | null {
+function ConnectionNote({ page }: { page: Page }): JSX.Element | null {
+  const { model, trans } = page;
   if (!model.connection) {
     return null;
   }
@@ -30,31 +35,35 @@ function ConnectionNote({ model, trans }: { model: Model; trans: TranslationBund
   );
 }
 
-function SessionList({ model, trans }: { model: Model; trans: TranslationBundle }): JSX.Element {
+function SessionList({ page }: { page: Page }): JSX.Element {
+  const { model, trans } = page;
   const all = model.sessions.all();
   return (
     <section aria-label={trans.__('Notebooks')}>
       <h3>{trans.__('Notebooks')}</h3>
+      <RequestSection page={page} />
       {model.connection === null && <p>{trans.__('Asking the server …')}</p>}
       {model.connection !== null && all.length === 0 && (
         <p>{trans.__('No notebook runs on a GPU. Open one with the kernel “Paddle GPU”.')}</p>
       )}
       <ul>
         {all.map(session => (
-          <SessionCard key={session.id} session={session} nowMs={model.nowMs} trans={trans} />
+          <SessionCard key={session.id} page={page} session={session} />
         ))}
       </ul>
     </section>
   );
 }
 
-function GpuList({ model, trans }: { model: Model; trans: TranslationBundle }): JSX.Element {
+function GpuList({ page }: { page: Page }): JSX.Element {
+  const { model, trans } = page;
   const { history, sessions } = model;
   const name = (session: string): string => baseName(sessions.get(session)?.label ?? '');
   const host = history.host();
   return (
     <section aria-label={trans.__('Devices')}>
       <h3>{trans.__('Devices')}</h3>
+      <MachineSection page={page} />
       {[...history.faults()].map(([session, fault]) => (
         <p key={session} className="jp-PaddleGpu-warning">
           {trans.__('%1 sees no GPU: %2', name(session), fault)}

@@ -80,6 +80,11 @@ export class History {
     return new Map(all);
   }
 
+  /** Return the last reading of one session. */
+  last(session: string): Reading | undefined {
+    return this.latest.get(session);
+  }
+
   /** Return the newest sample of the host, or null before there is one. */
   host(): HostSample | null {
     const readings = [...this.latest.values()].sort((a, b) => b.atS - a.atS);

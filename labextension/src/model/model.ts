@@ -1,18 +1,25 @@
 /** All that the page knows; the one that views read and that the feed writes. */
 
+import type { Machine } from '../wire/machine.js';
 import type { Row } from '../wire/reading.js';
 import type { Session } from '../wire/session.js';
 import { History, type Seen } from './history.js';
 import { Listeners } from './listeners.js';
 import { Sessions } from './sessions.js';
+import { type Change, Timeline } from './timeline.js';
 
 /** Whether the server answers: `null` before its first answer, else the fault that it has now, empty for none. */
 export type Connection = string | null;
 
 export class Model {
-  readonly changed = new Listeners();
+  readonly changed = new Listeners<void>();
   readonly sessions = new Sessions();
   readonly history = new History();
+  readonly timeline = new Timeline();
+  /** What has just happened, for who tells people of it. */
+  readonly news = new Listeners<Change>();
+  /** Null before it was heard of. */
+  machine: Machine | null = null;
   connection: Connection = null;
   private aheadMs = 0;
 
@@ -26,6 +33,9 @@ export class Model {
 
   /** The server has these sessions now; `serverMs` is its time, where it says it. */
   hasSessions(sessions: readonly Session[], serverMs: number | null): void {
+    for (const session of this.connection === null ? [] : sessions) {
+      this.note(session); // what happened while nobody was told
+    }
     this.connection = '';
     this.aheadMs = serverMs === null ? 0 : serverMs - this.clock();
     this.sessions.replace(sessions);
@@ -35,8 +45,15 @@ export class Model {
 
   /** A session has changed. */
   heardOf(session: Session): void {
+    this.note(session);
     this.sessions.apply(session);
     this.keepHistory();
+    this.changed.tell();
+  }
+
+  /** The machine's devices are held and waited for so. */
+  hasMachine(machine: Machine): void {
+    this.machine = machine;
     this.changed.tell();
   }
 
@@ -55,6 +72,13 @@ export class Model {
   lostServer(fault: string): void {
     this.connection = fault;
     this.changed.tell();
+  }
+
+  private note(session: Session): void {
+    const change = this.timeline.note(this.sessions.get(session.id), session, this.nowMs);
+    if (change !== null) {
+      this.news.tell(change);
+    }
   }
 
   private keepHistory(): void {

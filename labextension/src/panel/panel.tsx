@@ -1,22 +1,14 @@
 /** The sidebar: draws the model while it is shown, and at most once a frame. */
 
-import type { TranslationBundle } from '@jupyterlab/translation';
-import { LabIcon, ReactWidget } from '@jupyterlab/ui-components';
+import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { Feed } from '../api/feed.js';
+import type { Page } from '../components/page.js';
 import { GpuView } from '../components/view.js';
-import type { Model } from '../model/model.js';
 import { counting } from '../model/sessions.js';
+import { gpuIcon } from './icon.js';
 
 const TICK_MS = 1000;
-
-export const gpuIcon = new LabIcon({
-  name: 'jupyter-paddle-gpu:gpu',
-  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="16">
-    <path class="jp-icon3 jp-icon-selectable" fill="#616161" fill-rule="evenodd"
-      d="M3 5h17a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1h-7v2h-2v-2H9v2H7v-2H5v3H3zm9 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8zm0 2.2a1.8 1.8 0 1 1 0 3.6 1.8 1.8 0 0 1 0-3.600z"/>
-  </svg>`
-});
 
 export class GpuPanel extends ReactWidget {
   private end: (() => void) | null = null;
@@ -24,11 +16,11 @@ export class GpuPanel extends ReactWidget {
   private tick = 0;
 
   constructor(
-    private readonly model: Model,
-    private readonly feed: Feed,
-    private readonly trans: TranslationBundle
+    private readonly page: Page,
+    private readonly feed: Feed
   ) {
     super();
+    const { trans } = page;
     this.id = 'jupyter-paddle-gpu';
     this.addClass('jp-PaddleGpu');
     this.title.icon = gpuIcon;
@@ -39,7 +31,7 @@ export class GpuPanel extends ReactWidget {
 
   protected override onAfterShow(): void {
     const unwatch = this.feed.watch();
-    const unlisten = this.model.changed.add(() => this.redraw());
+    const unlisten = this.page.model.changed.add(() => this.redraw());
     this.tick = window.setInterval(() => this.countDown(), TICK_MS);
     this.end = () => {
       unwatch();
@@ -62,7 +54,7 @@ export class GpuPanel extends ReactWidget {
   }
 
   protected override render(): JSX.Element {
-    return <GpuView model={this.model} trans={this.trans} />;
+    return <GpuView page={this.page} />;
   }
 
   private redraw(): void {
@@ -73,7 +65,8 @@ export class GpuPanel extends ReactWidget {
   }
 
   private countDown(): void {
-    if (counting(this.model.sessions.all(), this.model.nowMs)) {
+    const { model } = this.page;
+    if (counting(model.sessions.all(), model.nowMs)) {
       this.redraw();
     }
   }

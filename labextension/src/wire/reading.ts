@@ -19,6 +19,23 @@ export interface GpuSample {
   unknown: Record<string, string>;
   /** Why the values are older than the reading that shows them. */
   stale: string | null;
+  /** Of this session's own processes, and of all others; null where the driver does not tell. */
+  memoryOwnBytes: number | null;
+  memoryOthersBytes: number | null;
+  /** Faults that the driver has named since the agent began to look. */
+  xids: string[];
+}
+
+/** What the kernel said of its training; `takenS` is when. */
+export interface KernelSample {
+  takenS: number | null;
+  step: number | null;
+  stepsPerS: number | null;
+  /** What a save would write, and how long it would take. */
+  stateBytes: number | null;
+  saveS: number | null;
+  allocatedBytes: number | null;
+  peakBytes: number | null;
 }
 
 export interface HostSample {
@@ -35,6 +52,8 @@ export interface Reading {
   /** Why no GPU is seen at all. */
   fault: string | null;
   host: HostSample;
+  /** Null where the kernel has not told anything. */
+  kernel: KernelSample | null;
 }
 
 export interface Row {
@@ -56,7 +75,8 @@ function readingOf(value: unknown): Reading {
     atS: number(of, 'at_s') ?? 0,
     gpus: list(of.gpus ?? [], 'gpus', gpuOf),
     fault: text(of, 'fault') || null,
-    host: hostOf(of.host ?? {})
+    host: hostOf(of.host ?? {}),
+    kernel: of.kernel ? kernelOf(of.kernel) : null
   };
 }
 
@@ -77,7 +97,23 @@ function gpuOf(value: unknown): GpuSample {
     eccErrors: number(of, 'ecc_errors'),
     processes: number(of, 'processes'),
     unknown: textsByName(of, 'unknown'),
-    stale: text(of, 'stale') || null
+    stale: text(of, 'stale') || null,
+    memoryOwnBytes: number(of, 'memory_own_bytes'),
+    memoryOthersBytes: number(of, 'memory_others_bytes'),
+    xids: texts(of, 'xids')
+  };
+}
+
+function kernelOf(value: unknown): KernelSample {
+  const of = fields(value, "A kernel's word");
+  return {
+    takenS: number(of, 'taken_s'),
+    step: number(of, 'step'),
+    stepsPerS: number(of, 'steps_per_s'),
+    stateBytes: number(of, 'state_bytes'),
+    saveS: number(of, 'save_s'),
+    allocatedBytes: number(of, 'allocated_bytes'),
+    peakBytes: number(of, 'peak_bytes')
   };
 }
 

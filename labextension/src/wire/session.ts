@@ -31,6 +31,19 @@ export interface Notice {
   endsS: number | null;
 }
 
+export interface Saved {
+  path: string;
+  step: number | null;
+  bytes: number;
+  createdS: number | null;
+}
+
+export interface RestoredFrom {
+  step: number | null;
+  /** Steps that the training had made since and that are gone; null where that is not known. */
+  lostSteps: number | null;
+}
+
 export interface Session {
   id: string;
   label: string;
@@ -46,8 +59,10 @@ export interface Session {
   detail: string;
   /** Why and until when it has to give up its place; null while it may stay. */
   notice: Notice | null;
-  step: number | null;
-  snapshot: string | null;
+  /** The last snapshot of any cause. */
+  saved: Saved | null;
+  /** The last restore. */
+  restored: RestoredFrom | null;
   exitCode: number | null;
   logTail: string;
 }
@@ -69,8 +84,8 @@ export function sessionOf(value: unknown): Session {
     wanted: wanted === null ? null : requestOf(wanted),
     detail: text(of, 'detail'),
     notice: noticeOf(of.notice ?? null),
-    step: number(of, 'step'),
-    snapshot: text(of, 'snapshot') || null,
+    saved: savedOf(of.saved ?? null),
+    restored: restoredFromOf(of.restored ?? null),
     exitCode: number(of, 'exit_code'),
     logTail: text(of, 'log_tail')
   };
@@ -90,6 +105,23 @@ function noticeOf(value: unknown): Notice | null {
   }
   const of = fields(value, 'A notice');
   return { cause: text(of, 'cause'), by: text(of, 'by'), endsS: number(of, 'ends_s') };
+}
+
+function savedOf(value: unknown): Saved | null {
+  if (value === null) {
+    return null;
+  }
+  const of = fields(value, 'The last snapshot');
+  const [step, createdS] = [number(of, 'step'), number(of, 'created_s')];
+  return { path: text(of, 'path'), step, bytes: number(of, 'nbytes') ?? 0, createdS };
+}
+
+function restoredFromOf(value: unknown): RestoredFrom | null {
+  if (value === null) {
+    return null;
+  }
+  const of = fields(value, 'The last restore');
+  return { step: number(of, 'step'), lostSteps: number(of, 'lost_steps') };
 }
 
 function requestOf(value: unknown): GpuRequest {

@@ -1,0 +1,40 @@
+/** The item in the status bar: how the notebook in front stands, in a few words. */
+
+import { ReactWidget } from '@jupyterlab/ui-components';
+import React from 'react';
+import type { Page } from '../components/page.js';
+import { holds, stateWord } from '../components/words.js';
+import { remainingS } from '../model/sessions.js';
+import { gpuIcon } from './icon.js';
+
+export class StatusItem extends ReactWidget {
+  constructor(
+    private readonly page: Page,
+    private readonly look: () => void
+  ) {
+    super();
+    this.addClass('jp-PaddleGpu-status');
+    page.model.changed.add(() => this.update());
+  }
+
+  protected override render(): JSX.Element | null {
+    const text = this.words();
+    return (
+      <button type="button" onClick={this.look} title={this.page.trans.__('Show GPU sessions')}>
+        <gpuIcon.react tag="span" width="14px" />
+        <span>{text}</span>
+      </button>
+    );
+  }
+
+  private words(): string {
+    const { model, trans, current } = this.page;
+    const session = model.sessions.get(current()?.kernel ?? '');
+    if (session === undefined) {
+      return trans._n('%1 session', '%1 sessions', model.sessions.all().length);
+    }
+    const leftS = remainingS(session, model.nowMs);
+    const state = stateWord(trans, session.state);
+    return leftS === null ? `${holds(trans, session)} · ${state}` : `${state} · ${Math.ceil(leftS)} s`;
+  }
+}
