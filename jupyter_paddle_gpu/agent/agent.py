@@ -38,7 +38,7 @@ class Agent:
         self._request = spec.request
         self._keeper = keeper
         self._loop = asyncio.get_running_loop()
-        self._peers = Peers(spec.socket, self)
+        self._peers = Peers(spec.socket, self, spec.listen)
         self._calls = CallRelay()
         self._cell = RunningCell(cpu=any(device.kind is DeviceKind.CPU for device in spec.devices))
         self._kernel = KernelLife(kernel_environment(spec, os.environ), spec.kernel_log, keeper, self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from jupyter_paddle_gpu.agent.processes import group_alive, kill_group
 from jupyter_paddle_gpu.core.errors import KernelStartError
 from jupyter_paddle_gpu.core.wire import Start
 from jupyter_paddle_gpu.placement.local.parent import tied_to_parent
+from jupyter_paddle_gpu.placement.private import make_private, write_private
 
 LAST_OUTPUT_S = 0.3  # how long to wait for the last lines of a process that has ended
 COMPLAIN_S = 10.0
@@ -77,6 +79,9 @@ class KernelProcess:
 def _spawn(start: Start, env: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
     if not Path(start.cwd).is_dir():
         raise KernelStartError(f"The kernel's directory {start.cwd} does not exist", "Was the notebook moved?")
+    if start.connection is not None and start.connection_file is not None:
+        make_private(start.connection_file.parent)
+        write_private(start.connection_file, json.dumps(start.connection))
     try:
         return subprocess.Popen(  # see tied_to_parent
             start.command,

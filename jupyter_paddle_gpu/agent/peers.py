@@ -7,12 +7,15 @@ import contextlib
 import logging
 import os
 import socket
+import ssl
 import struct
 from pathlib import Path
 from typing import Protocol, cast
 
+from jupyter_paddle_gpu.core.agentspec import Listen
 from jupyter_paddle_gpu.core.errors import PlacementError, UnknownMessage, WireError
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, decode, encode
+from jupyter_paddle_gpu.placement.tls import shared_key
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +66,8 @@ class Peer(asyncio.Protocol):
         self._hello_timer = asyncio.get_running_loop().call_later(HELLO_S, self._refuse, "it said nothing")
         self._peers.opened(self)
         connection: socket.socket = transport.get_extra_info("socket")
+        if connection.family != socket.AF_UNIX:
+            return  # by TLS it has proved the key
         self.pid, uid, _gid = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
         if uid != os.getuid():
             self._refuse(f"it comes from user {uid}")
@@ -106,13 +111,14 @@ class Peer(asyncio.Protocol):
 
 
 class Peers:
-    """All connections to one Unix socket."""
+    """All connections to one Unix socket, and to a port where ``listen`` names one."""
 
-    def __init__(self, path: Path, listener: Listener) -> None:
+    def __init__(self, path: Path, listener: Listener, listen: Listen | None = None) -> None:
         self._path = path
+        self._listen = listen
         self.listener = listener
         self._open: list[Peer] = []
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._inode = 0
 
     def of(self, *roles: Role) -> list[Peer]:
@@ -120,7 +126,25 @@ class Peers:
         return [peer for peer in self._open if peer.role in roles]
 
     async def listen(self) -> None:
-        """Open the socket, for our own account only. Raises PlacementError."""
+        """Open the socket, for our own account only, and the port. Raises PlacementError."""
+        if self._listen is not None:
+            await self._open_port(self._listen)
+        await self._open_socket()
+
+    async def _open_port(self, listen: Listen) -> None:
+        try:
+            context = shared_key(listen.pem, listens=True)
+            self._servers.append(
+                await asyncio.get_running_loop().create_server(
+                    lambda: Peer(self), sock=_bound(listen.port), ssl=context, ssl_handshake_timeout=HELLO_S
+                )
+            )
+        except ssl.SSLError as error:
+            raise PlacementError(f"The agent's key {listen.pem} cannot be used: {error}") from error
+        except OSError as error:
+            raise PlacementError(f"The agent cannot listen on port {listen.port}: {error.strerror or error}") from error
+
+    async def _open_socket(self) -> None:
         path = self._path
         if (length := len(os.fsencode(path))) > MAX_PATH_BYTES:
             raise PlacementError(
@@ -132,7 +156,7 @@ class Peers:
             _remove_stale(path)
             old_mask = os.umask(0o177)
             try:
-                self._server = await asyncio.get_running_loop().create_unix_server(lambda: Peer(self), path)
+                self._servers.append(await asyncio.get_running_loop().create_unix_server(lambda: Peer(self), path))
             finally:
                 os.umask(old_mask)
             self._inode = path.stat().st_ino
@@ -144,8 +168,8 @@ class Peers:
 
     async def close(self, patience_s: float) -> None:
         """Close everything; what is queued for the peers gets ``patience_s`` to be read."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         for peer in list(self._open):
             peer.close()
         if self._open:
@@ -163,6 +187,14 @@ class Peers:
         self._open.remove(peer)
         if peer.role is not None:
             self.listener.left(peer)
+
+
+def _bound(port: int) -> socket.socket:
+    """Return a socket on this port of all addresses, of both families where the machine has both."""
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):  # IPv6 is there, but switched off
+            return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
 
 
 def _remove_stale(path: Path) -> None:

@@ -12,12 +12,22 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 
 
 @dataclass(frozen=True)
+class Listen:
+    """A TCP ``port`` on all addresses, for a server on another machine: TLS by the key in the file ``pem``, which
+    both ends hold."""
+
+    port: int
+    pem: Path
+
+
+@dataclass(frozen=True)
 class AgentSpec:
     """The agent's whole configuration, read from a file that only its owner can read.
 
-    ``socket`` is the agent's Unix socket; ``kernel_log`` takes the kernel's stdout and stderr; ``lease_s`` is how long
-    the agent keeps a kernel whose server is gone; ``claim`` is this session's claim in the machine's book of leases
-    (None where something else schedules), and ``claim_fd`` the inherited descriptor whose lock keeps it.
+    ``socket`` is the agent's Unix socket; ``listen`` says where else it may be reached (None: nowhere);
+    ``kernel_log`` takes the kernel's stdout and stderr; ``lease_s`` is how long the agent keeps a kernel whose server
+    is gone; ``claim`` is this session's claim in the machine's book of leases (None where something else schedules),
+    and ``claim_fd`` the inherited descriptor whose lock keeps it.
     The kernel's command comes by message: it may change, the agent stays.
     """
 
@@ -30,6 +40,7 @@ class AgentSpec:
     book: Path | None = None
     claim: str | None = None
     claim_fd: int | None = None
+    listen: Listen | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,11 @@ class SessionFiles:
     @property
     def agent_spec(self) -> Path:
         return self.directory / "agent.json"
+
+    @property
+    def agent_key(self) -> Path:
+        """The key by which an agent on another machine is reached."""
+        return self.directory / "agent.pem"
 
     @property
     def agent_log(self) -> Path:

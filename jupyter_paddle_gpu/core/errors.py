@@ -41,6 +41,10 @@ class PlacementError(PaddleGpuError):
     """The machine or the cluster refused, or cannot be reached."""
 
 
+class PlaceTaken(PlacementError):
+    """A place that was granted was taken away again before the agent answered. It may be asked for anew."""
+
+
 class AgentUnreachable(PaddleGpuError):
     """The agent of this session does not answer."""
 

@@ -53,7 +53,8 @@ class Start:
     """Start the kernel, or start it again in place: ends the process there is, keeps the devices.
 
     ``env`` is added to the agent's own environment; ``devices`` of the session are added by the agent.
-    ``connection_file`` is Jupyter's: its ports tell when the kernel is ready (None: ready when the kernel says Ready).
+    ``connection_file`` is Jupyter's: its ports tell when the kernel is ready (None: ready when the kernel says Ready);
+    ``connection`` is what the agent writes into it first (None: the server has written it).
     ``again``: False starts it only where no process was started yet.
     """
 
@@ -62,6 +63,7 @@ class Start:
     env: Mapping[str, str] = field(default_factory=dict)
     connection_file: Path | None = None
     again: bool = True
+    connection: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)

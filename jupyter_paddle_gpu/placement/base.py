@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jupyter_paddle_gpu.core import queue
 from jupyter_paddle_gpu.core.agentspec import SessionFiles
-from jupyter_paddle_gpu.core.device import Device
+from jupyter_paddle_gpu.core.device import Device, DeviceKind
+from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.core.tiers import Tier
+from jupyter_paddle_gpu.core.tiers import DEFAULT_LADDER, Tier
 from jupyter_paddle_gpu.core.wire import Message
 
 
@@ -40,12 +42,31 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Overview:
-    """All devices, all live claims on them, and the tiers."""
+class Gone:
+    """How an agent has ended: its ``exit_code`` (None: nobody knows), and the ``cause`` that took its place away (None:
+    nothing did, as far as the placement knows)."""
 
-    devices: tuple[Device, ...]
-    claims: tuple[Claim, ...]
-    tiers: tuple[Tier, ...]
+    exit_code: int | None = None
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All devices, all live claims on them, and the tiers; of what nobody knows there is none."""
+
+    devices: tuple[Device, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    tiers: tuple[Tier, ...] = DEFAULT_LADDER.tiers
+
+    @property
+    def noun(self) -> str:
+        """What a device is called here: GPU, MIG or CPU slot."""
+        kind = self.devices[0].kind if self.devices else DeviceKind.GPU
+        return "CPU slot" if kind is DeviceKind.CPU else kind.value
+
+    def why(self, claim_id: str) -> str:
+        """Return one sentence: what a waiting claim waits for. Empty when it does not wait."""
+        return queue.why_waiting(self.claims, claim_id, [device.id for device in self.devices], self.noun)
 
 
 class Grant(Protocol):
@@ -92,8 +113,8 @@ class Placed(Protocol):
     async def close(self) -> None:
         """Leave the agent to itself: its lease begins to run."""
 
-    async def wait_gone(self) -> int | None:
-        """Wait for the agent's end and return its exit code; None where only its parent would know."""
+    async def wait_gone(self) -> Gone:
+        """Wait for the agent's end and say how it came."""
 
 
 class Placement(Protocol):
@@ -106,8 +127,8 @@ class Placement(Protocol):
         """Queue for ``order``. Raises RequestError where it can never be met, PlacementError where nobody answers."""
 
     async def start(self, order: Order, grant: Grant) -> Placed:
-        """Start the agent on granted devices and return when it answers. Raises PlacementError; then the devices have
-        gone back."""
+        """Start the agent on granted devices and return when it answers. ``grant.give_back`` meanwhile ends it where
+        that takes long. Raises PlacementError, PlaceTaken among them; then the devices have gone back."""
 
     async def overview(self) -> Overview:
         """Return who holds what and who waits. Raises PlacementError."""

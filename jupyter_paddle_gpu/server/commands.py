@@ -18,13 +18,15 @@ ANSWER_S = 0.3  # a cell prints the answer and ends within this
 
 
 async def answer(driver: Driver, call: Call) -> object:
-    """Answer a kernel's call with the session as JSON values. Raises PaddleGpuError."""
+    """Answer a kernel's call with the session, or with everybody's claims, as JSON values. Raises PaddleGpuError."""
     if call.method == "request":
         await change(driver, call.params)
     elif call.method == "release":
         await release(driver)
-    elif call.method not in ("status", "explain"):
-        raise RequestError(f"There is no call {call.method!r}", "There are status, explain, request and release.")
+    elif call.method == "overview":
+        return to_plain(await driver.placement.overview())
+    elif call.method != "status":
+        raise RequestError(f"There is no call {call.method!r}", "There are status, overview, request and release.")
     return to_plain(driver.session.view())
 
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 
 from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.environment import ENV_AWAITED
-from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
+from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, PlaceTaken
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
-from jupyter_paddle_gpu.placement.base import Grant, Pending, Placed, Placement
+from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement
 from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
@@ -42,6 +42,7 @@ class Driver:
         self.pending: Pending | None = None  # in the queue without a device
         self.ahead: Pending | None = None  # in the queue already, before the devices held are given up
         self.line = Line(session.record.session, sight)
+        self._granted: Grant | None = None  # devices on which the agent is being started
         self._commands = commands
         self._ports = HeldPorts()
         self._life: asyncio.Task[None] | None = None
@@ -91,6 +92,8 @@ class Driver:
         self.session.stopping = True
         self.session.files.record.unlink(missing_ok=True)
         self._leave_queue()
+        if self._granted is not None:
+            self._granted.give_back()
         await self.line.tell(wire.Stop(save_s))
 
     async def gone(self, patience_s: float) -> bool:
@@ -164,15 +167,15 @@ class Driver:
         try:
             fresh = placed is None
             while not session.stopping and (placed := placed or await self._place()) is not None:
-                exit_code = await self._attend(placed, fresh)
+                gone = await self._attend(placed, fresh)
                 placed, fresh = None, True
                 if session.stopping:
                     break
-                if not session.noticed and exit_code != wire.EXIT_EVICTED:
+                if not session.noticed and gone.cause is None and gone.exit_code != wire.EXIT_EVICTED:
                     self._leave_queue()
-                    session.failed("The session's agent ended by itself", exit_code or 1)
+                    session.failed("The session's agent ended by itself", gone.exit_code or 1)
                     return
-                session.move(Event.GONE)
+                session.lost(gone)
             session.move(Event.STOP)
             session.kernel_ended(0)
         except (PaddleGpuError, OSError) as error:
@@ -189,6 +192,21 @@ class Driver:
                 shutil.rmtree(session.files.directory, ignore_errors=True)
 
     async def _place(self) -> Placed | None:
+        """Return the agent on devices of ours; None where the session is stopped before."""
+        while (grant := await self._grant()) is not None:
+            self._granted = grant
+            try:
+                return await self.placement.start(self.session.order(), grant)
+            except PlaceTaken as error:
+                if self.session.stopping:
+                    break
+                logger.info("%s is placed anew: %s", self.session.record.launch.label, error)
+                self.session.move(Event.GONE)
+            finally:
+                self._granted = None
+        return None
+
+    async def _grant(self) -> Grant | None:
         session = self.session
         self._ports.hold(session.record.launch.connection)
         session.queued(True)
@@ -202,9 +220,9 @@ class Driver:
         self.pending = None
         self._awaited = session.state is State.WAITING or time.monotonic() - begun_s > SHORT_S
         session.move(Event.SCHEDULED)
-        return await self.placement.start(session.order(), grant)
+        return grant
 
-    async def _attend(self, placed: Placed, fresh: bool) -> int | None:
+    async def _attend(self, placed: Placed, fresh: bool) -> Gone:
         session = self.session
         self.line.begin(placed)
         session.devices, session.noticed = placed.devices, False

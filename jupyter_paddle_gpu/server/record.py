@@ -15,7 +15,7 @@ from jupyter_paddle_gpu.core.agentspec import SessionFiles
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
 from jupyter_paddle_gpu.core.errors import WireError
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.placement.local.private import write_private
+from jupyter_paddle_gpu.placement.private import write_private
 
 REFRESH_S = 10.0  # how often the sessions' locks are touched: an adopter asks when their owner was last alive
 

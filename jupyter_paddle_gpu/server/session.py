@@ -16,7 +16,7 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import ENDED, Event, State, advance
 from jupyter_paddle_gpu.core.units import format_duration
 from jupyter_paddle_gpu.core.wire import KernelExited, Served
-from jupyter_paddle_gpu.placement.base import Order, Waiting
+from jupyter_paddle_gpu.placement.base import Gone, Order, Waiting
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.settings import Settings
 from jupyter_paddle_gpu.server.view import NoticeView, SessionView
@@ -108,6 +108,12 @@ class Session:
         self._notice = NoticeView(notice.cause, notice.by, time.time() + notice.remaining_s)
         self._detail = f"Gives up its place ({notice.cause.value}{by}), {left} left for the save"
         self.move(Event.NOTICE)
+
+    def lost(self, gone: Gone) -> None:
+        """The agent has ended for good, and comes back elsewhere. What a notice said before stays."""
+        if not self.noticed and gone.cause is not None:
+            self._detail = f"Lost its place without a notice ({gone.cause.value}): the last snapshot is what is left"
+        self.move(Event.GONE)
 
     def served(self, served: Served) -> None:
         """The kernel has answered the notice."""

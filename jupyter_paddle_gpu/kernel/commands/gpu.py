@@ -9,15 +9,13 @@ from typing import Any
 from jupyter_paddle_gpu.core.display import Facts, Shown, Table
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
-from jupyter_paddle_gpu.core.tiers import Ladder
 from jupyter_paddle_gpu.core.units import format_duration, format_quantity
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
+from jupyter_paddle_gpu.kernel.commands.others import ladder, overview
 from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, too_short
 from jupyter_paddle_gpu.kernel.move import move_notebook
 from jupyter_paddle_gpu.kernel.runtime import runtime
 from jupyter_paddle_gpu.kernel.status import look
-from jupyter_paddle_gpu.placement.local.book import Book
-from jupyter_paddle_gpu.placement.local.where import default_book
 
 NO_SESSION = "This is not a kernel “Paddle GPU”: it holds no GPU"
 
@@ -28,11 +26,6 @@ def session_view() -> Mapping[str, Any] | None:
         return None
     view = runtime().call("status")
     return view if isinstance(view, dict) else None
-
-
-def ladder() -> Ladder:
-    """Return the tiers of this machine."""
-    return Book(default_book()).ladder()
 
 
 def known_view() -> tuple[Mapping[str, Any] | None, list[str]]:
@@ -139,9 +132,9 @@ def release(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 
 def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
-    book = Book(default_book())
     view, warnings = known_view()
-    claims = book.claims()
+    there = overview()
+    claims = there.claims
     rows = [
         (
             "holds" if claim.devices else "waits",
@@ -149,7 +142,7 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
             claim.tier,
             claim.owner,
             claim.label or f"pid {claim.pid}",
-            book.why(claim.id) if not claim.devices else "",
+            there.why(claim.id) if not claim.devices else "",
         )
         for claim in sorted(claims, key=lambda claim: (not claim.devices, -claim.priority, claim.since_s))
     ]
@@ -160,7 +153,8 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
     else:
         title = f"This kernel is {view['state']}, tier {_tier_in_words(view['request']['tier'], True)}"
     held = sum(len(claim.devices) for claim in claims)
-    title += f"\n{len(book.devices()) - held} of {len(book.devices())} {book.noun} free on this machine"
+    if there.devices:
+        title += f"\n{len(there.devices) - held} of {len(there.devices)} {there.noun} free on this machine"
     return Table(title, ("", "devices", "tier", "owner", "what", "why"), rows, "Nobody holds or waits for one.")
 
 

@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_paddle_gpu.core import queue
-from jupyter_paddle_gpu.core.device import Device, DeviceKind
+from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder, Tier
 from jupyter_paddle_gpu.core.units import format_quantity, format_size
+from jupyter_paddle_gpu.placement.base import Overview
 from jupyter_paddle_gpu.placement.local import claimfile, shared
 from jupyter_paddle_gpu.placement.local.machine import Machine, memory_bytes, read_machine
 
@@ -65,8 +66,7 @@ class Book:
     @property
     def noun(self) -> str:
         """What a device of this machine is called: GPU, MIG or CPU slot."""
-        kind = self.devices()[0].kind
-        return "CPU slot" if kind is DeviceKind.CPU else kind.value
+        return Overview(self.devices()).noun
 
     def claims(self) -> list[Claim]:
         """Return the live claims, each with who displaces it."""
@@ -121,7 +121,11 @@ class Book:
 
     def why(self, claim_id: str) -> str:
         """Return one sentence: what a waiting claim waits for. Empty when it does not wait."""
-        return queue.why_waiting(self.claims(), claim_id, self.device_ids, self.noun)
+        return self.overview().why(claim_id)
+
+    def overview(self) -> Overview:
+        """Return devices, live claims and tiers."""
+        return Overview(self.devices(), tuple(self.claims()), tuple(self.ladder()))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -11,8 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from jupyter_paddle_gpu.core.device import Device
-from jupyter_paddle_gpu.core.errors import AgentUnreachable, WireError
-from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, decode, encode
+from jupyter_paddle_gpu.core.errors import AgentUnreachable
+from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, encode
+from jupyter_paddle_gpu.placement.base import Gone
+from jupyter_paddle_gpu.placement.lines import AgentLines, Streams
 
 RETRY_S = 0.02  # between two looks at an agent that starts or ends: it takes 0.2 s, a look takes microseconds
 
@@ -80,12 +82,12 @@ class LocalPlaced:
         self,
         path: Path,
         process: AgentProcess,
-        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        streams: Streams,
         devices: tuple[Device, ...],
     ) -> None:
         self._path = path
         self._process = process
-        self._reader, self._writer = streams
+        self._lines = AgentLines(streams, self._reconnect)
         self._devices = devices
 
     @property
@@ -99,41 +101,25 @@ class LocalPlaced:
 
     async def receive(self) -> Message | None:
         """See Placed."""
-        while True:
-            line = b""
-            with suppress(OSError, asyncio.LimitOverrunError, ValueError):
-                line = await self._reader.readline()
-            if line.endswith(b"\n"):
-                with suppress(WireError):  # an agent of another version: what we do not know does not concern us
-                    return decode(line)
-            elif not await self._reconnect():
-                return None
+        return await self._lines.receive()
 
-    async def _reconnect(self) -> bool:
-        self._writer.close()
+    async def _reconnect(self) -> Streams | None:
         while not self._process.ended():
             with suppress(AgentUnreachable):
-                self._reader, self._writer, _ = await connect(self._path, self._process, 1.0, str)
-                return True
-        return False
+                reader, writer, _ = await connect(self._path, self._process, 1.0, str)
+                return reader, writer
+        return None
 
     async def send(self, message: Message) -> None:
         """See Placed."""
-        try:
-            self._writer.write(encode(message))
-            await self._writer.drain()
-        except OSError:
-            raise AgentUnreachable("The agent of this session has just ended", "Try again in a moment.") from None
+        await self._lines.send(message)
 
     async def close(self) -> None:
         """See Placed."""
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
+        await self._lines.close()
 
-    async def wait_gone(self) -> int | None:
+    async def wait_gone(self) -> Gone:
         """See Placed."""
         while not self._process.ended():  # noqa: ASYNC110  # a process that is not our child tells nobody
             await asyncio.sleep(RETRY_S)
-        self._writer.close()
-        return self._process.exit_code
+        return Gone(self._process.exit_code)

@@ -21,7 +21,7 @@ from jupyter_paddle_gpu.placement.base import Grant, Order, Overview, Pending, W
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.channel import AgentProcess, LocalPlaced, connect
 from jupyter_paddle_gpu.placement.local.lease import Ticket
-from jupyter_paddle_gpu.placement.local.private import write_private
+from jupyter_paddle_gpu.placement.private import write_private
 
 START_PATIENCE_S = 30.0  # a loaded machine takes seconds to start Python
 
@@ -128,12 +128,7 @@ class LocalPlacement:
 
     async def overview(self) -> Overview:
         """See Placement."""
-
-        def read() -> Overview:
-            book = Book(self._directory)
-            return Overview(book.devices(), tuple(book.claims()), tuple(book.ladder()))
-
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(lambda: Book(self._directory).overview())
 
     async def request(self, order: Order) -> Pending:
         """See Placement."""
