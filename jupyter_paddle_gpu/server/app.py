@@ -11,6 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Dict, Float, Unicode
 
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement import choose
 from jupyter_paddle_gpu.server import shelf_handlers
 from jupyter_paddle_gpu.server.activity import KernelActivity
 from jupyter_paddle_gpu.server.events import SessionEvents
@@ -39,7 +40,16 @@ class PaddleGpuApp(ExtensionApp):
         config=True,
         help='What a kernelspec leaves open, such as {"tier": "notebook", "grace": "60s", "memory": "16Gi"}.',
     )
-    snapshots = Unicode("", config=True, help="Directory for snapshots; empty: beside the user's Jupyter data.")
+    snapshots = Unicode(
+        "",
+        config=True,
+        help="Directory for snapshots, as kernels see it; empty: beside the user's Jupyter data.",
+    )
+    placement = Unicode("local", config=True, help="Where kernels run: local (this machine) or kubernetes.")
+    kubernetes = Dict(
+        config=True,
+        help='The cluster, such as {"namespace": "team", "image": "registry/paddle-gpu:3"}; see KubernetesSettings.',
+    )
 
     def initialize_settings(self) -> None:
         """Configure this process's sessions, and tell Jupyter what happens to them."""
@@ -51,6 +61,7 @@ class PaddleGpuApp(ExtensionApp):
             snapshots=Path(self.snapshots).expanduser() if self.snapshots else None,
             adoptable=True,
         )
+        manager.place_by(choose.by_name(self.placement, self.kubernetes))
         server: Any = self.serverapp
         events = SessionEvents(server.event_logger, self.log, server.io_loop.add_callback)
         activity = KernelActivity(server.kernel_manager, server.io_loop)

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, TypeVar
 
 from jupyter_paddle_gpu.core.errors import SessionNotFound
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement import choose
 from jupyter_paddle_gpu.placement.base import Overview, Placement
-from jupyter_paddle_gpu.placement.local.placement import LocalPlacement
-from jupyter_paddle_gpu.placement.local.private import make_private
-from jupyter_paddle_gpu.placement.local.where import default_book
+from jupyter_paddle_gpu.placement.private import make_private
 from jupyter_paddle_gpu.server import commands, orphans
 from jupyter_paddle_gpu.server.driver import Driver
 from jupyter_paddle_gpu.server.record import REFRESH_S, Launch, Notebook, Ownership, Record
@@ -56,10 +55,14 @@ class Manager:
         """Return the one manager of this process, made at the first call."""
         with cls._making:
             if cls._of_process is None or cls._of_process[0] != os.getpid():
-                manager = cls(Settings.of_user(), LocalPlacement(default_book()))
+                manager = cls(Settings.of_user(), choose.this_machine())
                 atexit.register(manager.close)
                 cls._of_process = (os.getpid(), manager)
             return cls._of_process[1]
+
+    def place_by(self, placement: Placement) -> None:
+        """Use ``placement`` for all sessions; to be called before the first."""
+        self._placement = placement
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
+from jupyter_paddle_gpu.core.agentspec import AgentSpec, Listen
+from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.errors import RequestError
 from jupyter_paddle_gpu.placement.base import Order
 from jupyter_paddle_gpu.placement.kubernetes.merge import merged
@@ -13,7 +18,9 @@ from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
 
 CONTAINER = "kernel"
 SPEC_DIRECTORY = "/etc/paddle-gpu"
-SPEC_FILE = "agent.json"
+SPEC_FILE, KEY_FILE = "agent.json", "agent.pem"
+RUN_DIRECTORY = "/run/paddle-gpu"  # empty at first: the agent's socket, the kernel's log and connection file
+AGENT_PORT = 8472  # below those that the system gives out, from which a kernel's are
 NAME = "jupyter-paddle-gpu"
 LABEL_SESSION = "paddle-gpu.jupyter.org/session"
 ANNOTATION_LABEL = "paddle-gpu.jupyter.org/label"
@@ -36,19 +43,39 @@ def labels(session: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": NAME, LABEL_SESSION: session}
 
 
-def secret(order: Order, settings: KubernetesSettings, attempt: int, agent_spec: str) -> dict[str, Any]:
-    """Return the Secret with the agent's spec and the kernel's variables: no Pod shows them."""
-    variables = {_key(name): value for name, value in _variables(order, settings).items()}
+def agent_spec(order: Order) -> AgentSpec:
+    """Return what the agent of a Pod is started with. It finds its devices there, and sees no others."""
+    directory = Path(RUN_DIRECTORY, "session")
+    return AgentSpec(
+        session=order.session,
+        request=order.request,
+        devices=(),
+        socket=directory / "agent.sock",
+        kernel_log=directory / "kernel.log",
+        lease_s=order.lease_s,
+        listen=Listen(AGENT_PORT, Path(SPEC_DIRECTORY, KEY_FILE)),
+    )
+
+
+def secret(order: Order, settings: KubernetesSettings, owner: Mapping[str, Any], key_pem: str) -> dict[str, Any]:
+    """Return the Secret of the Pod ``owner``, with whose end it goes: the agent's spec and key, and the kernel's
+    variables, since no Pod shows them."""
+    variables = {_key(name): value for name, value in variables_of(order.env, settings).items()}
+    metadata = owner["metadata"]
+    spec = json.dumps(to_plain(agent_spec(order)))
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": pod_name(order.session, attempt),
+            "name": metadata["name"],
             "namespace": settings.namespace,
             "labels": labels(order.session),
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]},
+            ],
         },
         "type": "Opaque",
-        "stringData": {SPEC_FILE: agent_spec, **variables},
+        "stringData": {SPEC_FILE: spec, KEY_FILE: key_pem, **variables},
     }
 
 
@@ -86,6 +113,7 @@ def pod(order: Order, settings: KubernetesSettings, attempt: int) -> dict[str, A
 def _container(order: Order, settings: KubernetesSettings, secret_name: str) -> dict[str, Any]:
     mounts = [
         {"name": "agent-spec", "mountPath": SPEC_DIRECTORY, "readOnly": True},
+        {"name": "agent-run", "mountPath": RUN_DIRECTORY},
         {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108  # for the workers of a DataLoader
     ]
     mounts += [{"name": v.name, "mountPath": v.path, "readOnly": v.read_only} for v in settings.volumes]
@@ -96,7 +124,7 @@ def _container(order: Order, settings: KubernetesSettings, secret_name: str) -> 
         "command": ["python3", "-m", "jupyter_paddle_gpu.agent", f"{SPEC_DIRECTORY}/{SPEC_FILE}"],
         "env": [
             {"name": name, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": _key(name)}}}
-            for name in _variables(order, settings)
+            for name in variables_of(order.env, settings)
         ],
         "resources": _resources(order, settings),
         "securityContext": {
@@ -109,7 +137,7 @@ def _container(order: Order, settings: KubernetesSettings, secret_name: str) -> 
 
 
 def _resources(order: Order, settings: KubernetesSettings) -> dict[str, dict[str, str]]:
-    limits = {"ephemeral-storage": settings.ephemeral_storage}
+    limits = {"ephemeral-storage": settings.ephemeral_storage} if settings.ephemeral_storage else {}
     if order.request.memory_bytes is not None:
         limits["memory"] = str(order.request.memory_bytes)
     if order.request.gpus:
@@ -122,10 +150,11 @@ def _volumes(settings: KubernetesSettings, secret_name: str) -> list[dict[str, A
     spec_only = {
         "secretName": secret_name,
         "defaultMode": 0o440,
-        "items": [{"key": SPEC_FILE, "path": SPEC_FILE}],
+        "items": [{"key": name, "path": name} for name in (SPEC_FILE, KEY_FILE)],
     }
     volumes: list[dict[str, Any]] = [
         {"name": "agent-spec", "secret": spec_only},
+        {"name": "agent-run", "emptyDir": {}},
         {"name": "shared-memory", "emptyDir": shared},
     ]
     for volume in settings.volumes:
@@ -134,10 +163,11 @@ def _volumes(settings: KubernetesSettings, secret_name: str) -> list[dict[str, A
     return volumes
 
 
-def _variables(order: Order, settings: KubernetesSettings) -> dict[str, str]:
+def variables_of(env: Mapping[str, str], settings: KubernetesSettings) -> dict[str, str]:
+    """Return what of a kernel's environment may reach its Pod."""
     return {
         name: value
-        for name, value in sorted(order.env.items())
+        for name, value in sorted(env.items())
         if any(fnmatchcase(name, pattern) for pattern in settings.environment)
     }
 

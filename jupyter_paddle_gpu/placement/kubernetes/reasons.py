@@ -19,12 +19,14 @@ class Sign:
 
 @dataclass(frozen=True)
 class Reason:
-    """``fault`` and ``next_step`` to read, ``raw`` as it was written. ``passes``: waiting alone may help."""
+    """``fault`` and ``next_step`` to read, ``raw`` as it was written. ``passes``: waiting alone may help; ``known``: it
+    was understood, not only repeated."""
 
     fault: str
     next_step: str
     raw: str
     passes: bool = False
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def explain(signs: Iterable[Sign]) -> Reason | None:
     telling = [reason for reason in found if not reason.raw.startswith("SchedulingGated")]
     if telling or found:
         return (telling or found)[0]
-    return Reason(_raw(given[0]), _ASK_ADMIN, _raw(given[0])) if given else None
+    return Reason(_raw(given[0]), _ASK_ADMIN, _raw(given[0]), known=False) if given else None
 
 
 def _known(sign: Sign) -> Reason | None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_paddle_gpu.core.errors import RequestError
+from jupyter_paddle_gpu.core.codec import from_plain
+from jupyter_paddle_gpu.core.errors import RequestError, WireError
 from jupyter_paddle_gpu.core.tiers import DEFAULT_LADDER
 
 
@@ -29,8 +30,11 @@ class KubernetesSettings:
     """Where Pods go and what they are made of.
 
     ``priority_classes`` has the PriorityClass of each tier; ``resource`` is the accelerator's name as nodes offer it;
-    ``queue`` is a LocalQueue of Kueue (empty: none). ``environment`` names the variables of an order that may reach a
-    Pod, with ``*`` for any end: the server's own hold tokens and paths that mean nothing there. ``template`` is a Pod
+    ``ephemeral_storage`` may be empty where nodes do not count it; ``queue`` is a LocalQueue of Kueue (empty: none).
+    ``environment`` names the variables of an order that may reach a Pod, with ``*`` for any end: the server's own hold
+    tokens and paths that mean nothing there. ``working_directory`` is the kernel's in the Pod (empty: the same path as
+    on the server, where the user's volume is mounted there, too).
+    ``kubeconfig`` is a file (empty: what kubectl would take, or in a Pod its own account). ``template`` is a Pod
     as a mapping that ours is merged into: node selector, tolerations, affinity, runtime class, sidecars belong there.
     """
 
@@ -45,8 +49,23 @@ class KubernetesSettings:
     image_pull_policy: str = "IfNotPresent"
     queue: str = ""
     volumes: tuple[ClaimedVolume, ...] = ()
-    environment: tuple[str, ...] = ("FLAGS_*", "KERNEL_*", "PADDLE_*", "LANG", "LC_*", "TZ")
+    environment: tuple[str, ...] = (
+        "FLAGS_*", "KERNEL_*", "PADDLE_*", "LANG", "LC_*", "TZ", "JPY_SESSION_NAME", "JUPYTER_PADDLE_GPU_SNAPSHOT*",
+    )  # fmt: skip
+    working_directory: str = ""
+    kubeconfig: str = ""
     template: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> KubernetesSettings:
+        """Read the fields as an administrator writes them. Raises RequestError that names the field."""
+        try:
+            return from_plain(cls, dict(config))
+        except WireError as error:
+            raise RequestError(
+                f"The configuration of the cluster is not understood: {error.fault}",
+                "It needs at least namespace and image; correct c.PaddleGpuApp.kubernetes.",
+            ) from None
 
     def priority_class(self, tier: str) -> str:
         """Return the PriorityClass of a tier. Raises RequestError that lists the tiers there are."""

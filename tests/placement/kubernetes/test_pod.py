@@ -50,9 +50,12 @@ def test_it_keeps_the_rules_of_restricted_and_has_no_token() -> None:
 
 def test_variables_travel_in_the_secret_and_the_servers_own_not_at_all() -> None:
     made = pod(order(), SETTINGS, 1)
-    kept = secret(order(), SETTINGS, 1, "{}")
+    kept = secret(order(), SETTINGS, made | {"metadata": {**made["metadata"], "uid": "u-1"}}, "a key")
     assert "s3cret" not in json.dumps(made)
-    assert kept["stringData"] == {"agent.json": "{}", "env.FLAGS_x": "s3cret"}
+    assert set(kept["stringData"]) == {"agent.json", "agent.pem", "env.FLAGS_x"}
+    assert kept["stringData"]["env.FLAGS_x"] == "s3cret"
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": made["metadata"]["name"], "uid": "u-1"}
+    assert kept["metadata"]["ownerReferences"] == [owner]
     reference = made["spec"]["containers"][0]["env"][0]["valueFrom"]["secretKeyRef"]
     assert reference == {"name": kept["metadata"]["name"], "key": "env.FLAGS_x"}
 
@@ -64,7 +67,7 @@ def test_shared_memory_and_claims_are_mounted() -> None:
     assert volumes["shared-memory"]["emptyDir"] == {"medium": "Memory", "sizeLimit": str(2**30)}
     assert volumes["home"]["persistentVolumeClaim"]["claimName"] == "home-anna"
     mounted = {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
-    assert mounted == {"/etc/paddle-gpu", "/dev/shm", "/home/anna"}
+    assert mounted == {"/etc/paddle-gpu", "/run/paddle-gpu", "/dev/shm", "/home/anna"}
 
 
 def test_a_template_adds_and_does_not_undo() -> None:

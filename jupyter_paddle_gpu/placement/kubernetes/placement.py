@@ -1,0 +1,170 @@
+"""The placement in a cluster: Kubernetes queues and schedules, the agent is a Pod's first process."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import ssl
+from contextlib import suppress
+
+from jupyter_paddle_gpu.core.device import Device
+from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError, PlaceTaken
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.placement.base import Grant, Order, Overview, Waiting
+from jupyter_paddle_gpu.placement.kubernetes import podstate
+from jupyter_paddle_gpu.placement.kubernetes.causes import cause_of
+from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
+from jupyter_paddle_gpu.placement.kubernetes.credentials import new_key
+from jupyter_paddle_gpu.placement.kubernetes.placed import PodPlaced, connect
+from jupyter_paddle_gpu.placement.kubernetes.pods import Known
+from jupyter_paddle_gpu.placement.kubernetes.reasons import explain
+from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
+from jupyter_paddle_gpu.placement.private import write_private
+from jupyter_paddle_gpu.placement.tls import shared_key
+
+
+class PodGrant:
+    """A Pod that has its node."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster, self.name = cluster, name
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        return podstate.devices(self._cluster.pods.now(self.name).pod)
+
+    def give_back(self) -> None:
+        """See Grant."""
+        self._cluster.remove(self.name)
+
+
+class PodPending:
+    """A Pod that was asked for."""
+
+    def __init__(self, cluster: Cluster, order: Order, key_pem: str, name: str) -> None:
+        self._cluster, self._order, self._key_pem, self._name = cluster, order, key_pem, name
+
+    async def granted(self) -> Grant:
+        """See Pending."""
+        while True:
+            name = self._name
+            known = await self._cluster.pods.until(name, lambda known: known if _decided(known) else None)
+            if name != self._name:
+                continue  # another Pod was asked for in its place
+            if podstate.ended(known):
+                self._cluster.remove(name)
+                raise PlacementError(f"The Pod {name} was removed while it waited", "Restart the kernel to ask again.")
+            return PodGrant(self._cluster, name)
+
+    async def waiting(self) -> Waiting:
+        """See Pending. The scheduler has no places in a queue."""
+        reason = explain(podstate.signs(self._cluster.pods.now(self._name).pod))
+        return Waiting(None, f"{reason.fault}. {reason.next_step}" if reason else "")
+
+    async def update(self, request: GpuRequest) -> None:
+        """See Pending. A Pod's request is fixed: another Pod is asked for, and the turn begins anew."""
+        order = dataclasses.replace(self._order, request=request)
+        name = await self._cluster.make(order, self._key_pem)
+        old, self._name, self._order = self._name, name, order
+        self._cluster.remove(old)
+
+    def cancel(self) -> None:
+        """See Pending."""
+        self._cluster.remove(self._name)
+
+
+def _decided(known: Known) -> bool:
+    return podstate.leaving(known) or podstate.scheduled(known.pod)
+
+
+class KubernetesPlacement:
+    """Sessions in one namespace of a cluster. Used from one event loop."""
+
+    def __init__(self, settings: KubernetesSettings) -> None:
+        self._settings = settings
+        self._made: Cluster | None = None
+
+    @property
+    def _cluster(self) -> Cluster:
+        if self._made is None:  # not before there is a loop
+            self._made = Cluster(self._settings)
+        return self._made
+
+    async def check(self, request: GpuRequest) -> None:
+        """See Placement."""
+        self._settings.priority_class(request.tier)
+
+    async def request(self, order: Order) -> PodPending:
+        """See Placement."""
+        key_pem = await asyncio.to_thread(_key_of, order)
+        return PodPending(self._cluster, order, key_pem, await self._cluster.make(order, key_pem))
+
+    async def start(self, order: Order, grant: Grant) -> PodPlaced:
+        """See Placement."""
+        if not isinstance(grant, PodGrant):
+            raise TypeError("A grant of another placement")
+        key = await asyncio.to_thread(_context_of, order)
+        connecting = asyncio.ensure_future(connect(self._cluster, grant.name, key))
+        hopeless = asyncio.ensure_future(self._cluster.pods.until(grant.name, _hopeless))
+        try:
+            await asyncio.wait({connecting, hopeless}, return_when=asyncio.FIRST_COMPLETED)
+            if connecting.done() and (streams := connecting.result()) is not None:
+                return PodPlaced(self._cluster, grant.name, key, streams)
+            error = await hopeless
+        except BaseException:
+            grant.give_back()
+            raise
+        finally:
+            for task in (connecting, hopeless):
+                task.cancel()
+        grant.give_back()
+        raise error
+
+    async def overview(self) -> Overview:
+        """See Placement."""
+        return Overview()
+
+    async def adopt(self, order: Order) -> PodPlaced | None:
+        """See Placement. A Pod that still waits, or is leaving, is not gone on with."""
+        await self._cluster.pods.ready()
+        adopted: PodPlaced | None = None
+        for pod in self._cluster.of_session(order.session):
+            name = str(pod["metadata"]["name"])
+            self._cluster.pods.follow(pod)
+            if adopted is None and podstate.scheduled(pod) and not podstate.leaving(Known(pod)):
+                with suppress(OSError, ssl.SSLError):
+                    key = await asyncio.to_thread(_context_of, order)
+                    streams = await connect(self._cluster, name, key)
+                    adopted = None if streams is None else PodPlaced(self._cluster, name, key, streams)
+                    continue
+            self._cluster.remove(name)
+        return adopted
+
+
+def _hopeless(known: Known) -> PaddleGpuError | None:
+    """Return the error of a Pod whose agent will not answer any more; None: it may."""
+    reason = explain(podstate.signs(known.pod))
+    if podstate.leaving(known):
+        cause = cause_of(known.pod)
+        if cause is not None or known.deleted:
+            return PlaceTaken(
+                f"The Pod was taken away before its kernel started ({cause.value if cause else 'removed'})"
+            )
+    elif reason is None or reason.passes or not reason.known:
+        return None
+    return PlacementError(
+        reason.fault if reason else "The Pod's agent ended at once", reason.next_step if reason else ""
+    )
+
+
+def _key_of(order: Order) -> str:
+    """Return the session's key as PEM, made where there is none yet."""
+    file = order.files.agent_key
+    if not file.exists():
+        write_private(file, new_key(order.session))
+    return file.read_text()
+
+
+def _context_of(order: Order) -> ssl.SSLContext:
+    _key_of(order)
+    return shared_key(order.files.agent_key, listens=False)
