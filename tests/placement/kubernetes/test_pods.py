@@ -131,6 +131,7 @@ def test_a_server_away_is_waited_for(tmp_path: Path) -> None:
             await eventually(lambda: first.watches)
         assert not pods.now("a").deleted, "what was known stays known"
         second = ApiServer()
+        second.version = first.version
         second.put("a", phase="Running")
         async with second.running(tmp_path, first.port):
             await soon(pods.until("a", phase("Running")))
