@@ -13,6 +13,7 @@ from jupyter_paddle_gpu.core.session import ENDED
 from jupyter_paddle_gpu.core.wire import Call
 from jupyter_paddle_gpu.placement.base import Pending
 from jupyter_paddle_gpu.server.driver import Driver
+from jupyter_paddle_gpu.server.granting import await_grant
 
 ANSWER_S = 0.3  # a cell prints the answer and ends within this
 
@@ -83,7 +84,7 @@ async def _evict_soon(driver: Driver, cause: Cause) -> None:
 
 
 async def _move_when_granted(driver: Driver, pending: Pending, request: GpuRequest) -> None:
-    if await driver.await_grant(lambda: driver.ahead if driver.ahead is pending else None) is not None:
+    if await await_grant(driver.session, lambda: driver.ahead if driver.ahead is pending else None) is not None:
         driver.session.wanted = None
         driver.session.requested(request)
         await driver.evict(Cause.CHANGED)

@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
 from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement
+from jupyter_paddle_gpu.server.granting import await_grant
 from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
@@ -24,8 +25,6 @@ from jupyter_paddle_gpu.server.sight import Sight
 
 logger = logging.getLogger(__name__)
 
-QUICK_GRANT_S = 0.3  # a free device is granted within this: nobody is shown as waiting for it
-LOOK_S = 1.0  # how often a waiting session's place in the queue is read again
 # A kernel that ended by itself keeps its devices for a restart this long; Jupyter's restarter looks every 3 s.
 RESTART_PATIENCE_S = 20.0
 
@@ -136,24 +135,6 @@ class Driver:
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
 
-    async def await_grant(self, still: Callable[[], Pending | None]) -> Grant | None:
-        """Wait for the devices of ``still()``, which may change meanwhile, and show the place in the queue.
-
-        Returns None where it was cancelled for good. Raises PlacementError where the queue is lost.
-        """
-        while (pending := still()) is not None and not self.session.stopping:
-            waiter = asyncio.ensure_future(pending.granted())
-            try:
-                await asyncio.wait({waiter}, timeout=QUICK_GRANT_S)
-                while not waiter.done():
-                    self.session.waits(await pending.waiting())
-                    await asyncio.wait({waiter}, timeout=LOOK_S)
-                if still() is pending and not self.session.stopping:
-                    return waiter.result()
-            finally:
-                waiter.cancel()
-        return None
-
     def _leave_queue(self) -> None:
         for pending in (self.pending, self.ahead):
             if pending is not None:
@@ -213,7 +194,7 @@ class Driver:
         ahead, self.ahead, session.wanted = self.ahead, None, None
         begun_s = time.monotonic()
         self.pending = ahead or await self.placement.request(session.order())
-        grant = await self.await_grant(lambda: self.pending)
+        grant = await await_grant(session, lambda: self.pending)
         if grant is None:
             self._leave_queue()
             return None

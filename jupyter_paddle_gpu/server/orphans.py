@@ -8,7 +8,7 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
-from jupyter_paddle_gpu.placement.local.private import make_private
+from jupyter_paddle_gpu.placement.private import make_private
 from jupyter_paddle_gpu.server.record import REFRESH_S, Ownership, Record, read_records
 from jupyter_paddle_gpu.server.settings import Settings
 
