@@ -34,15 +34,26 @@ _CONNECTION_FILE = Path(RUN_DIRECTORY, "session", "kernel.json")
 
 async def connect(cluster: Cluster, name: str, key: ssl.SSLContext) -> Streams | None:
     """Connect to the agent of a Pod and say Hello, however long it takes; None once the Pod has ended."""
-    while not podstate.ended(known := cluster.pods.now(name)):
-        if host := podstate.address(known.pod):
+    dialling = asyncio.ensure_future(_dial(cluster, name, key))
+    ending = asyncio.ensure_future(cluster.pods.until(name, lambda known: podstate.ended(known) or None))
+    try:
+        # a Pod that has ended answers nothing, not even that nobody listens
+        await asyncio.wait({dialling, ending}, return_when=asyncio.FIRST_COMPLETED)
+        return dialling.result() if dialling.done() else None
+    finally:
+        dialling.cancel()
+        ending.cancel()
+
+
+async def _dial(cluster: Cluster, name: str, key: ssl.SSLContext) -> Streams:
+    while True:
+        if host := podstate.address(cluster.pods.now(name).pod):
             with suppress(OSError, asyncio.TimeoutError):
                 opening = asyncio.open_connection(host, AGENT_PORT, ssl=key, limit=MAX_LINE_BYTES + 1)
                 reader, writer = await asyncio.wait_for(opening, CONNECT_S)
                 writer.write(encode(Hello(Role.SERVER, os.getpid())))
                 return reader, writer
         await asyncio.sleep(RETRY_S)
-    return None
 
 
 class PodPlaced:
