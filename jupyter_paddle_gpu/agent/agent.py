@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 
 from jupyter_paddle_gpu.agent.calls import CallRelay
 from jupyter_paddle_gpu.agent.evictor import Evictor
@@ -21,7 +22,7 @@ from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.device import DeviceKind, environment_of
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.core.telemetry import Reading
+from jupyter_paddle_gpu.core.telemetry import KernelSample, Reading
 from jupyter_paddle_gpu.core.wire import EXIT_EVICTED, Message, Role
 from jupyter_paddle_gpu.telemetry.sampler import Sampler
 
@@ -46,6 +47,8 @@ class Agent:
         self._lease = None if lease is None else LeaseWatch(lease, self._lease_lost)
         # Its own devices only: so each device of a machine is looked at once, and no agent needs to know of another.
         self._sampler = Sampler([d.id for d in spec.devices if d.kind is not DeviceKind.CPU], self._has_seen)
+        self._period_s = 0.0  # how often somebody wants to see
+        self._kernel_said: KernelSample | None = None
         self._exit_code = EXIT_EVICTED
         self._tasks: set[asyncio.Task[None]] = set()
         self._server_gone: asyncio.TimerHandle | None = None
@@ -85,7 +88,7 @@ class Agent:
         if peer.role is Role.KERNEL:
             self._evictor.left(peer)
         if peer.role is Role.SERVER and not self._peers.of(Role.SERVER):
-            self._sampler.watch(0)
+            self._watch(0)
             self._count_down_to_server_gone()
 
     def heard(self, peer: Peer, message: Message) -> None:
@@ -98,7 +101,7 @@ class Agent:
         elif peer.role is Role.SERVER and isinstance(message, wire.Change):
             self._change(message.request)
         elif peer.role is Role.SERVER and isinstance(message, wire.Watch):
-            self._sampler.watch(message.period_s)
+            self._watch(message.period_s)
         elif peer.role in (Role.SERVER, Role.KERNEL) and isinstance(message, wire.Answer):
             self._calls.answer(peer, message)
         elif peer.role is Role.SERVER and isinstance(message, wire.Call):
@@ -106,12 +109,15 @@ class Agent:
         elif peer.role is Role.KERNEL and isinstance(message, wire.Ready):
             self._kernel.ready()
             self._evictor.ready(peer)
+            self._tell_kernel(wire.Watch(self._period_s))
         elif peer.role is Role.KERNEL and isinstance(message, wire.Served):
             self._evictor.served(peer, message)
         elif peer.role is Role.KERNEL and isinstance(message, (wire.CellRunning, wire.CellDone)):
             self._cell.heard(message)
         elif peer.role is Role.KERNEL and isinstance(message, wire.Call):
             self._relay(peer, message)
+        elif peer.role is Role.KERNEL and isinstance(message, (wire.Saved, wire.Restored, wire.KernelSeen)):
+            self._heard_of_training(message)
         else:
             logger.warning("Not a message for %s to send, ignored: %s", peer, type(message).__name__)
 
@@ -119,6 +125,7 @@ class Agent:
         """See kernel_life.KernelListener."""
         if isinstance(message, wire.KernelStarted):
             self._cell.forget()
+            self._kernel_said = None
         for peer in self._peers.of(Role.SERVER, Role.OBSERVER):
             peer.send(message)
 
@@ -135,11 +142,26 @@ class Agent:
             self._exit_code = 0
             self._evictor.notice(EvictionNotice(Cause.SHUTDOWN, message.save_s))
 
+    def _heard_of_training(self, message: wire.Saved | wire.Restored | wire.KernelSeen) -> None:
+        if isinstance(message, wire.KernelSeen):
+            self._kernel_said = message.sample
+        self.kernel_says(message)
+
+    def _watch(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._sampler.watch(period_s)
+        self._tell_kernel(wire.Watch(period_s))
+
+    def _tell_kernel(self, message: Message) -> None:
+        if (kernel := self._evictor.serving) is not None:
+            kernel.send(message)
+
     def _has_seen(self, reading: Reading) -> None:
         """Called in the sampler's thread."""
-        self._loop.call_soon_threadsafe(self._tell_servers, wire.Seen(reading))
+        self._loop.call_soon_threadsafe(self._tell_servers, reading)
 
-    def _tell_servers(self, message: Message) -> None:
+    def _tell_servers(self, reading: Reading) -> None:
+        message = wire.Seen(replace(reading, kernel=self._kernel_said))
         for peer in self._peers.of(Role.SERVER):
             peer.send(message)
 

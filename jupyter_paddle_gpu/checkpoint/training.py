@@ -79,6 +79,11 @@ class Training:
         """How many updates this process has made."""
         return self.gate.updates
 
+    def step(self) -> int | None:
+        """Return the finished steps of the loop that runs or ran last, else the updates; None before any training."""
+        loop = self._freezer.loop if "_freezer" in vars(self) else None
+        return self.gate.updates or None if loop is None else loop.mark[0]
+
     def has_training(self) -> bool:
         """Whether there is anything to save beside what is kept."""
         return self.gate.updates > 0 or self._restored or ("_freezer" in vars(self) and self._freezer.loop is not None)

@@ -48,10 +48,34 @@ class HostSample:
 
 
 @dataclass(frozen=True)
+class KernelSample:
+    """What a kernel said of itself at ``taken_s`` (Unix time). Much older than its Reading: it cannot speak, for C code
+    holds its interpreter.
+
+    ``step`` counts the finished steps of its training and ``steps_per_s`` is their rate since the sample before;
+    ``state_bytes`` is what a save would hold and ``save_s`` what it would take; ``allocated_bytes`` are Paddle's live
+    tensors on ``device``, ``reserved_bytes`` what its allocator holds for them, ``peak_bytes`` the most so far.
+    """
+
+    taken_s: float
+    step: int | None = None
+    steps_per_s: float | None = None
+    state_bytes: int | None = None
+    save_s: float | None = None
+    device: str = ""
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    peak_bytes: int | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Reading:
-    """All that was seen at ``at_s`` (Unix time). ``fault``: why no GPU is seen at all, or None."""
+    """All that was seen at ``at_s`` (Unix time). ``fault``: why no GPU is seen at all, or None. ``kernel``: what the
+    kernel has said last (None: nothing yet)."""
 
     at_s: float
     gpus: tuple[GpuSample, ...] = ()
     fault: str | None = None
     host: HostSample = HostSample()
+    kernel: KernelSample | None = None

@@ -2,8 +2,9 @@
 
     server ──► agent    Start, Interrupt, Change, Stop, Evict, Watch
     agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served, Seen
-    agent  ──► kernel   Notice
+    agent  ──► kernel   Notice, Watch
     kernel ──► agent    Ready, Served, CellRunning, CellDone
+    kernel ──► agent ──► server            Saved, Restored, KernelSeen
     kernel ──► agent ──► server and back   Call, Answer
     server ──► agent ──► kernel and back   Call, Answer
 
@@ -27,7 +28,8 @@ from jupyter_paddle_gpu.core.notice import EXIT_EVICTED as EXIT_EVICTED
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.snapshot import Served as Served
-from jupyter_paddle_gpu.core.telemetry import Reading
+from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.core.telemetry import KernelSample, Reading
 
 MAX_LINE_BYTES = 1 << 20
 
@@ -97,7 +99,11 @@ class Stop:
 
 @dataclass(frozen=True)
 class Watch:
-    """Look at the session's devices every ``period_s`` and say Seen each time; 0: nobody looks any more."""
+    """Look every ``period_s`` and say what is seen each time; 0: nobody looks any more.
+
+    The agent looks at the session's devices (Seen), and passes this on to the kernel, which looks at itself
+    (KernelSeen).
+    """
 
     period_s: float
 
@@ -107,6 +113,28 @@ class Seen:
     """What the agent has seen of its own devices and of its host."""
 
     reading: Reading
+
+
+@dataclass(frozen=True)
+class KernelSeen:
+    """What the kernel has seen of itself."""
+
+    sample: KernelSample
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The kernel has made this snapshot, for whatever cause."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The kernel has restored this snapshot, in ``seconds``."""
+
+    snapshot: Snapshot
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -191,7 +219,7 @@ class Answer:
 
 Message = Union[
     Hello, Start, Interrupt, Change, Evict, Stop, KernelStarted, KernelReady, KernelExited, Noticed, Notice, Ready,
-    Served, CellRunning, CellDone, Call, Answer, Watch, Seen,
+    Served, CellRunning, CellDone, Call, Answer, Watch, Seen, KernelSeen, Saved, Restored,
 ]  # fmt: skip
 _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 

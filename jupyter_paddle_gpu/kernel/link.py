@@ -25,27 +25,28 @@ from jupyter_paddle_gpu.core.wire import (
     Notice,
     Ready,
     Role,
+    Watch,
     decode,
     encode,
 )
 
 log = logging.getLogger(__name__)
 
-OnCall = Callable[[Call, Callable[[Answer], None]], None]
+OnMessage = Callable[["Call | Watch"], None]
 
 
 class Link:
     """One connection to the agent, for the life of the kernel process.
 
-    ``on_notice`` is called in the link's own thread and must return at once, as must ``on_call`` with a question of the
-    session; its ``answer`` goes back. Nothing is sent from a forked child: the
+    ``on_notice`` is called in the link's own thread and must return at once; so must ``on_message``, which is for what
+    the session asks beside. Nothing is sent from a forked child: the
     agent knows the kernel by its process, and a data-loading worker is not it.
     """
 
-    def __init__(self, path: Path, on_notice: Callable[[EvictionNotice], None], on_call: OnCall) -> None:
+    def __init__(self, path: Path, on_notice: Callable[[EvictionNotice], None], on_message: OnMessage) -> None:
         self._path = path
         self._on_notice = on_notice
-        self._on_call = on_call
+        self._on_message = on_message
         self._pid = os.getpid()
         self._ids = itertools.count(1)
         self._waiting: dict[int, _Pending] = {}
@@ -77,22 +78,22 @@ class Link:
 
     def served(self, served: Served) -> None:
         """Say how the notice was answered."""
-        self._tell(served)
+        self.tell(served)
 
-    def cell(self, running: tuple[Mapping[str, object], Sequence[bytes], int] | None) -> None:
-        """Say which cell runs (see reply.OnCell)."""
-        if running is None:
-            self._tell(CellDone())
-        else:
-            header, identities, count = running
-            self._tell(CellRunning(header, tuple(identity.hex() for identity in identities), count))
-
-    def _tell(self, message: Message) -> None:
-        """An agent that is gone needs no hints."""
+    def tell(self, message: Message) -> None:
+        """Give the agent a hint; one that is gone needs none."""
         try:
             self._send(message)
         except AgentUnreachable as error:
             log.debug("The agent was not told: %s", error)
+
+    def cell(self, running: tuple[Mapping[str, object], Sequence[bytes], int] | None) -> None:
+        """Say which cell runs (see reply.OnCell)."""
+        if running is None:
+            self.tell(CellDone())
+        else:
+            header, identities, count = running
+            self.tell(CellRunning(header, tuple(identity.hex() for identity in identities), count))
 
     def call(self, method: str, params: Mapping[str, object] | None = None, timeout_s: float = 30.0) -> object:
         """Ask the server through the agent and return its result.
@@ -151,8 +152,8 @@ class Link:
             return
         if isinstance(message, Notice):
             self._on_notice(message.notice)
-        elif isinstance(message, Call):
-            self._on_call(message, self._tell)
+        elif isinstance(message, (Call, Watch)):
+            self._on_message(message)
         elif isinstance(message, Answer) and (pending := self._waiting.get(message.id)) is not None:
             pending.answer = message
             pending.done.set()

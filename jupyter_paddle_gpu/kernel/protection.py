@@ -44,6 +44,8 @@ class Protection:
         self.session = session
         self.company: Company | None = None  # the other ranks of this training; None: it is alone
         self._saving = threading.Lock()
+        self.on_saved: Callable[[Snapshot], None] = lambda snapshot: None  # called by whichever thread has saved
+        self.on_restored: Callable[[Snapshot, float], None] = lambda snapshot, seconds: None
         self.use(directory, always_resume)
 
     def use(self, directory: Path, always_resume: bool = False) -> None:
@@ -111,6 +113,7 @@ class Protection:
 
         Raises SnapshotNotFound, SnapshotCorrupt, SnapshotMismatch; nothing is half-loaded.
         """
+        begun_s = time.monotonic()
         total = next((item.nbytes for item in self.store.list() if snapshot in (None, item, item.path)), 0)
         with progress("read", total) as tell:
             used, state = self.store.load(snapshot, tell)
@@ -121,6 +124,7 @@ class Protection:
         self.saved_updates = self.training.updates
         self.last = None if partial else used
         remove_mark(self.directory)
+        self.on_restored(used, time.monotonic() - begun_s)
         return used, report
 
     # Saving
@@ -204,6 +208,8 @@ class Protection:
         if snapshot is None or snapshot.cause is not Cause.DRILL:  # that one goes again at once
             self.saved_updates, self.saved_s = updates, time.monotonic()
             self.last = snapshot or self.last
+            if snapshot is not None:
+                self.on_saved(snapshot)
 
     def _need_anything(self) -> None:
         if not self.has_anything():

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_paddle_gpu.checkpoint.training import Training
@@ -15,21 +15,21 @@ from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.ranks import world_of
 from jupyter_paddle_gpu.core.snapshot import Served
-from jupyter_paddle_gpu.core.wire import Answer, Call
 from jupyter_paddle_gpu.kernel.ending import KernelEnding, ProcessEnding
 from jupyter_paddle_gpu.kernel.eviction import Ending, Eviction
 from jupyter_paddle_gpu.kernel.goingon import GoingOn
 from jupyter_paddle_gpu.kernel.identity import Identity
-from jupyter_paddle_gpu.kernel.orders import Orders
 from jupyter_paddle_gpu.kernel.periodic import Periodic
 from jupyter_paddle_gpu.kernel.protection import Protection
 from jupyter_paddle_gpu.kernel.reply import RunningCell, Switchboard
 from jupyter_paddle_gpu.kernel.rescue import Rescue
-from jupyter_paddle_gpu.kernel.signals import SigtermWatch
+from jupyter_paddle_gpu.kernel.signals import SigtermWatch, need_main_thread
 from jupyter_paddle_gpu.kernel.telling import say
 
 if TYPE_CHECKING:
+    from jupyter_paddle_gpu.core.wire import Call, Watch
     from jupyter_paddle_gpu.kernel.link import Link
+    from jupyter_paddle_gpu.kernel.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Runtime:
         self.watch = SigtermWatch(self._on_sigterm)
         self.eviction: Eviction | None = None
         self.link: Link | None = None
-        self.orders: Orders | None = None
+        self._session: Session | None = None
         self.grace_s = GRACE_S
         self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
         self.periodic = Periodic(self.protection, self.every)
@@ -74,10 +74,13 @@ class Runtime:
         outside the main thread.
         """
         if not self.protecting:
-            _need_main_thread()
+            need_main_thread()
             fault = self._connect()
             board = Switchboard.attach(kernel, self._on_cell)
-            self.orders = Orders(kernel, self.protection, board)
+            if self.link is not None:
+                from jupyter_paddle_gpu.kernel.session import Session
+
+                self._session = Session(kernel, self.protection, board, self.link)
             self._protect(KernelEnding(self.training.evict, board, self.watch))
             if fault is not None:
                 raise fault
@@ -85,7 +88,7 @@ class Runtime:
     def protect_process(self) -> None:
         """Serve notices in a script or a terminal. Repeatable. Raises PaddleGpuError outside the main thread."""
         if not self.protecting:
-            _need_main_thread()
+            need_main_thread()
             self._protect(ProcessEnding(self.training.evict, self.watch, self._speaks))
 
     def join_ranks(self) -> None:
@@ -107,7 +110,7 @@ class Runtime:
         if self.identity.agent is not None:
             from jupyter_paddle_gpu.kernel.link import Link  # what only a kernel with an agent needs
 
-            link = Link(self.identity.agent, self._notice, self._order)
+            link = Link(self.identity.agent, self._notice, self._hear)
             try:
                 link.connect()
             except AgentUnreachable as error:
@@ -141,9 +144,9 @@ class Runtime:
                 self.periodic.stop()
             self.eviction.notice(notice)
 
-    def _order(self, call: Call, answer: Callable[[Answer], None]) -> None:
-        if self.orders is not None:  # nobody asks before this kernel has said that it is ready
-            self.orders.take(call, answer)
+    def _hear(self, message: Call | Watch) -> None:
+        if self._session is not None:  # nobody asks before this kernel has said that it is ready
+            self._session.hear(message)
 
     def _on_sigterm(self) -> None:
         self._notice(EvictionNotice(Cause.SIGTERM, self.grace_s))
@@ -228,14 +231,6 @@ class Runtime:
         except PaddleGpuError:
             return {}
         return view["request"] if isinstance(view, dict) else {}
-
-
-def _need_main_thread() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        raise PaddleGpuError(
-            "A process is protected from its main thread only: Python sets signal handlers nowhere else",
-            "Call guard.install() or %load_ext jupyter_paddle_gpu in the main thread.",
-        )
 
 
 _runtime: Runtime | None = None

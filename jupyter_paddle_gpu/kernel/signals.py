@@ -19,6 +19,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from jupyter_paddle_gpu.core.errors import PaddleGpuError
+
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.0
@@ -167,3 +169,12 @@ def _sigaction(signum: int, new: bytes | None = None) -> bytes:
     if libc.sigaction(signum, replacement, old) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return old.raw
+
+
+def need_main_thread() -> None:
+    """Raise PaddleGpuError outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        raise PaddleGpuError(
+            "A process is protected from its main thread only: Python sets signal handlers nowhere else",
+            "Call guard.install() or %load_ext jupyter_paddle_gpu in the main thread.",
+        )

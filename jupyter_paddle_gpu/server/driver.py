@@ -248,6 +248,8 @@ class Driver:
                 session.notice(notice)
             case wire.Served():
                 session.served(message)
+            case wire.Saved() | wire.Restored() | wire.KernelSeen():
+                session.news(message)
             case wire.Seen(reading):
                 self.in_background(self.line.saw(reading))
             case wire.Call():

@@ -17,6 +17,7 @@ from jupyter_paddle_gpu.core.session import ENDED, Event, State, advance
 from jupyter_paddle_gpu.core.units import format_duration
 from jupyter_paddle_gpu.core.wire import KernelExited, Served
 from jupyter_paddle_gpu.placement.base import Gone, Order, Waiting
+from jupyter_paddle_gpu.server.news import News, TrainingNews
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
 from jupyter_paddle_gpu.server.settings import Settings
 from jupyter_paddle_gpu.server.view import NoticeView, SessionView
@@ -46,6 +47,7 @@ class Session:
         self._log_tail = ""
         self._served: Served | None = None
         self._notice: NoticeView | None = None
+        self._training = TrainingNews()
 
     def order(self, request: GpuRequest | None = None) -> Order:
         """Return what a placement is asked for, with another ``request`` where given."""
@@ -94,6 +96,8 @@ class Session:
             self._notice = None
         if event in (Event.SCHEDULED, Event.STOP):
             self._waiting = Waiting()
+        if event in (Event.GONE, Event.KERNEL_GONE):
+            self._training.interrupted()
         if event is Event.KERNEL_READY:
             self._detail = ""
         if self.state is State.RUNNING or self.state in ENDED:
@@ -121,6 +125,11 @@ class Session:
         if self.exit_code is None:  # otherwise the kernel's own end is the news
             self._detail = served.detail or served.outcome.value
         self.show()
+
+    def news(self, news: News) -> None:
+        """The kernel tells of its training."""
+        if self._training.hear(news, time.time()):
+            self.show()
 
     def kernel_exited(self, exited: KernelExited) -> None:
         """The kernel ended by itself; its devices are still ours."""
@@ -185,6 +194,8 @@ class Session:
             exit_code=self.exit_code,
             log_tail=self._log_tail,
             notice=self._notice,
+            saved=self._training.saved,
+            restored=self._training.restored,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import State
+from jupyter_paddle_gpu.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,26 @@ class NoticeView:
 
 
 @dataclass(frozen=True)
+class RestoredView:
+    """A snapshot was restored at ``at_s`` (Unix time), in ``seconds``. ``lost_steps``: how many steps more the training
+    had made before it was interrupted, as far as it was known then (None: not known, or it was not interrupted)."""
+
+    name: str
+    step: int | None
+    at_s: float
+    seconds: float
+    lost_steps: int | None
+
+
+@dataclass(frozen=True)
 class SessionView:
     """A session at one moment, as JSON values once ``to_plain`` has seen it.
 
     ``position`` and ``why`` stand while it waits, ``notice`` while it gives its place up; ``wanted`` is the request
     that a session without a GPU waits for while its kernel goes on; ``detail`` is a sentence about what happened last;
-    ``step`` and ``snapshot`` are those of the last save; ``exit_code`` and ``log_tail`` are those of a kernel that
-    ended by itself.
+    ``step`` and ``snapshot`` are those of the last eviction's save, ``saved`` is the last snapshot of any cause and
+    ``restored`` the last restore, since this server looks after the session; ``exit_code`` and ``log_tail`` are those
+    of a kernel that ended by itself.
     """
 
     id: str
@@ -44,3 +58,5 @@ class SessionView:
     exit_code: int | None = None
     log_tail: str = ""
     notice: NoticeView | None = None
+    saved: Snapshot | None = None
+    restored: RestoredView | None = None

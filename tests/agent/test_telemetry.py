@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from jupyter_paddle_gpu.core.device import Device
-from jupyter_paddle_gpu.core.wire import KernelExited, Seen, Stop, Watch
+from jupyter_paddle_gpu.core.telemetry import KernelSample
+from jupyter_paddle_gpu.core.wire import KernelExited, KernelSeen, Ready, Role, Seen, Stop, Watch
+from tests.agent import programs
 from tests.agent.harness import Connection, RunningAgent
 from tests.telemetry import driver
 
@@ -68,6 +70,25 @@ def test_a_lost_gpu_is_told_and_the_kernel_lives(gpus: driver.Machine, run_agent
     seen_until(server, lambda seen: seen.reading.gpus[0].stale is None)
     server.send(Stop())
     assert [message for message in server.rest() if isinstance(message, KernelExited)] == []
+
+
+def test_the_kernel_is_told_who_looks_and_its_word_is_passed_on(gpus: driver.Machine, run_agent: Run) -> None:
+    agent = run_agent()
+    server, kernel = agent.connect(), agent.connect(Role.KERNEL)
+    agent.python(server, programs.SLEEP)
+    server.send(Watch(0.05))
+    assert server.wait_for(Seen).reading.kernel is None
+    kernel.send(Ready())
+    assert kernel.wait_for(Watch) == Watch(0.05)
+    sample = KernelSample(1.0, step=7)
+    kernel.send(KernelSeen(sample))
+    assert server.wait_for(KernelSeen) == KernelSeen(sample)
+    assert seen_until(server, lambda seen: seen.reading.kernel is not None).reading.kernel == sample
+    server.send(Watch(0))
+    assert kernel.wait_for(Watch) == Watch(0)
+    agent.python(server, programs.SLEEP)
+    server.send(Watch(0.05))
+    seen_until(server, lambda seen: seen.reading.kernel is None)  # another kernel has said nothing yet
 
 
 def test_a_driver_that_hangs_holds_nobody_up(gpus: driver.Machine, run_agent: Run) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
-from jupyter_paddle_gpu.core.wire import Answer, Call, Hello, Ready, Role
+from jupyter_paddle_gpu.core.wire import Answer, Call, Hello, Message, Ready, Role, Watch
 from jupyter_paddle_gpu.kernel.link import Link
 from tests.kernel.kernels import AgentEnd
 
@@ -23,8 +23,13 @@ def notices() -> queue.Queue[EvictionNotice]:
 
 
 @pytest.fixture
-def link(agent: AgentEnd, notices: queue.Queue[EvictionNotice]) -> Iterator[Link]:
-    link = Link(agent.path, notices.put, lambda call, answer: answer(Answer(call.id, call.method)))
+def asked() -> queue.Queue[Message]:
+    return queue.Queue()
+
+
+@pytest.fixture
+def link(agent: AgentEnd, notices: queue.Queue[EvictionNotice], asked: queue.Queue[Message]) -> Iterator[Link]:
+    link = Link(agent.path, notices.put, asked.put)
     link.connect()
     assert agent.wait(Hello) == Hello(Role.KERNEL, os.getpid())
     yield link
@@ -69,9 +74,12 @@ def test_a_refusal_carries_fault_and_next_step(link: Link, agent: AgentEnd) -> N
     assert (refused.value.fault, refused.value.next_step) == ("There is no tier 'x'", "Choose another.")
 
 
-def test_a_question_of_the_session_is_answered(link: Link, agent: AgentEnd) -> None:
-    agent.send(Call(7, "save"))
-    assert agent.wait(Answer) == Answer(7, "save")
+def test_what_the_session_asks_is_passed_on(link: Link, agent: AgentEnd, asked: queue.Queue[Message]) -> None:
+    for message in (Call(7, "save"), Watch(1.0)):
+        agent.send(message)
+        assert asked.get(timeout=10) == message
+    link.tell(Answer(7, "saved"))
+    assert agent.wait(Answer) == Answer(7, "saved")
 
 
 def test_a_call_that_nobody_answers_ends(link: Link) -> None:

@@ -86,13 +86,13 @@ def test_a_restore_brings_back_what_was_kept(opened: Opened) -> None:
     opened.run("epochs = 2")
     opened.ask("POST", "save")
     opened.run("epochs = 3")
+    newest = names(opened.ask("GET", "snapshots"))[0]
     answer = opened.ask("POST", "restore")
-    assert (answer["snapshot"]["name"], opened.run("print(epochs)")) == (
-        names(opened.ask("GET", "snapshots"))[0],
-        "2\n",
-    )
+    assert (answer["snapshot"]["name"], opened.run("print(epochs)")) == (newest, "2\n")
     answer = opened.ask("POST", "restore", {"snapshot": older})
     assert (answer["snapshot"]["name"], opened.run("print(epochs)")) == (older, "1\n")
+    view = opened.server.ask("GET", f"paddle-gpu/sessions/{opened.kernel}")
+    assert (view["saved"]["path"].split("/")[-1], view["restored"]["name"]) == (newest, older)
     status, error = opened.refused("POST", "restore", {"snapshot": "none-such"})
     assert (status, older in error["next_step"]) == (409, True)
 
