@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.agent.kernel_life import KernelLife
 from jupyter_paddle_gpu.agent.lastword import RunningCell
 from jupyter_paddle_gpu.agent.lease_watch import Lease, LeaseWatch
 from jupyter_paddle_gpu.agent.peers import Peer, Peers
+from jupyter_paddle_gpu.checkpoint.where import snapshot_root
 from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION, AgentSpec
 from jupyter_paddle_gpu.core.codec import to_plain
@@ -46,7 +47,8 @@ class Agent:
         self._evictor = Evictor(self._kernel, self.kernel_says)
         self._lease = None if lease is None else LeaseWatch(lease, self._lease_lost)
         # Its own devices only: so each device of a machine is looked at once, and no agent needs to know of another.
-        self._sampler = Sampler([d.id for d in spec.devices if d.kind is not DeviceKind.CPU], self._has_seen)
+        own = [device.id for device in spec.devices if device.kind is not DeviceKind.CPU]
+        self._sampler = Sampler(own, self._has_seen, snapshot_root())
         self._period_s = 0.0  # how often somebody wants to see
         self._kernel_said: KernelSample | None = None
         self._exit_code = EXIT_EVICTED

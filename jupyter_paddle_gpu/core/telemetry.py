@@ -13,7 +13,9 @@ class GpuSample:
     """One GPU or slice. ``taken_s``: when its values were seen (Unix time), None where they never were.
 
     ``stale`` is the reason why the values are older than the reading that shows them; None while they are fresh.
-    ``memory_used_bytes`` is everybody's. ``unknown`` has a reason for each field that is None.
+    ``memory_used_bytes`` is everybody's, ``memory_own_bytes`` of it what the session's processes hold and
+    ``memory_others_bytes`` what other processes do. ``xids`` are the driver's error numbers since somebody looks, the
+    newest last. ``unknown`` has a reason for each field that is None.
     """
 
     id: str
@@ -23,11 +25,14 @@ class GpuSample:
     utilization_percent: float | None = None
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
+    memory_own_bytes: int | None = None
+    memory_others_bytes: int | None = None
     temperature_c: float | None = None
     power_w: float | None = None
     clock_mhz: float | None = None
     throttled: tuple[str, ...] | None = None
     ecc_errors: int | None = None
+    xids: tuple[int, ...] | None = None
     processes: int | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     stale: str | None = None
@@ -37,13 +42,16 @@ class GpuSample:
 class HostSample:
     """The machine, or the container where that is smaller. ``cpu_percent`` is of one core; 400 are four busy cores.
 
-    ``cpu_limit_cores`` and ``memory_limit_bytes`` are the container's limits, or what the machine has.
+    ``cpu_limit_cores`` and ``memory_limit_bytes`` are the container's limits, or what the machine has;
+    ``disk_free_bytes`` and ``disk_total_bytes`` are of the disk that takes the snapshots.
     """
 
     cpu_percent: float | None = None
     cpu_limit_cores: float | None = None
     memory_used_bytes: int | None = None
     memory_limit_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""CPU and memory of the machine, or of the container where that has less: control groups of version 1 and 2."""
+"""CPU, memory and disk of the machine, or of the container where that has less: control groups of version 1 and 2."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jupyter_paddle_gpu.core.telemetry import HostSample
+from jupyter_paddle_gpu.telemetry.disk import DiskReader
 
 T = TypeVar("T")
 
@@ -34,10 +35,14 @@ _V1 = _Files("memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_f
 class HostReader:
     """Reads the host again and again; the CPU's use is that since the last reading, so the first does not know it.
 
-    ``proc`` and ``groups`` are where Linux shows processes and control groups.
+    ``disk`` is a path on the disk that takes the snapshots (None: not known); ``proc`` and ``groups`` are where Linux
+    shows processes and control groups.
     """
 
-    def __init__(self, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> None:
+    def __init__(
+        self, disk: Path | None = None, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
+    ) -> None:
+        self._disk = None if disk is None else DiskReader(disk)
         self._proc = proc
         self._groups = groups
         self._last_cpu: tuple[float, float] | None = None  # time and seconds of use
@@ -59,7 +64,14 @@ class HostReader:
         if percent is None:
             unknown.setdefault("cpu_percent", "it is told from the second reading on")
         used_bytes, limit_bytes = memory or (None, None)
-        return HostSample(percent, cores, used_bytes, limit_bytes, unknown)
+        free_bytes, total_bytes = self._ask_disk(unknown)
+        return HostSample(percent, cores, used_bytes, limit_bytes, free_bytes, total_bytes, unknown)
+
+    def _ask_disk(self, unknown: dict[str, str]) -> tuple[int | None, int | None]:
+        found, reason = (None, "nobody has said where snapshots lie") if self._disk is None else self._disk.read()
+        if found is None:
+            unknown.update(dict.fromkeys(("disk_free_bytes", "disk_total_bytes"), reason))
+        return found or (None, None)
 
     def _memory(self) -> tuple[int, int]:
         """Used and limit: of the smallest group around us that has a limit, else of the machine."""

@@ -56,15 +56,15 @@ def discover() -> list[Device]:
 def _of_gpu(index: int) -> list[Device]:
     """Return the GPU itself, or its slices where it is divided; empty (and logged) where it does not answer."""
     try:
-        return [describe(handle, kind) for handle, kind in handles(index)]
+        whole = pynvml.nvmlDeviceGetHandleByIndex(index)
+        return [describe(handle, kind) for handle, kind in parts(whole)]
     except pynvml.NVMLError as error:
         log.warning("GPU %d does not answer: %s. It is left out.", index, error)
         return []
 
 
-def handles(index: int) -> list[tuple[Any, DeviceKind]]:
-    """Return NVML's handle of a GPU, or those of its slices where it is divided. Raises NVMLError."""
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+def parts(handle: Any) -> list[tuple[Any, DeviceKind]]:
+    """Return NVML's handle of the whole GPU again, or those of its slices where it is divided. Raises NVMLError."""
     divided = _is_divided(handle)
     slices = [] if divided is False else [(slice_, DeviceKind.MIG) for slice_ in _slices(handle)]
     return slices if slices or divided else [(handle, DeviceKind.GPU)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from jupyter_paddle_gpu.core.telemetry import Reading
 from jupyter_paddle_gpu.telemetry.host import HostReader
@@ -16,11 +17,14 @@ class Sampler:
     """Reads the devices in ``wanted`` (None: all of the machine) every so often and gives each Reading to ``report``.
 
     ``report`` is called in the sampler's thread, and never after ``close``; it must not block. Nothing is opened, and
-    no thread runs, before the first ``watch``.
+    no thread runs, before the first ``watch``. ``disk``: see HostReader.
     """
 
-    def __init__(self, wanted: Collection[str] | None, report: Callable[[Reading], None]) -> None:
+    def __init__(
+        self, wanted: Collection[str] | None, report: Callable[[Reading], None], disk: Path | None = None
+    ) -> None:
         self._wanted = wanted
+        self._disk = disk
         self._report = report
         self._changed = threading.Condition()
         self._period_s = 0.0
@@ -46,7 +50,7 @@ class Sampler:
     def _run(self) -> None:
         from jupyter_paddle_gpu.telemetry.gpus import GpuReader  # pynvml, which a process that is not watched needs not
 
-        host = HostReader()
+        host = HostReader(self._disk)
         with GpuReader(self._wanted) as gpus:
             while self._is_wanted():
                 at_s, clock_s = time.time(), time.monotonic()

@@ -50,14 +50,17 @@ def look(machine: Machine) -> Iterator[Any]:
 
 
 def test_a_gpu_in_numbers(machine: Machine, look: Any) -> None:
-    machine.is_now("gpus 1", "value nvmlDeviceGetCurrentClocksEventReasons 36", "value nvmlDeviceGetTemperature 91")
-    (gpu,), fault = look().at(100)
+    process = look()
+    own, other = process.process.pid, os.getpid()
+    told = ["value nvmlDeviceGetCurrentClocksEventReasons 36", "value nvmlDeviceGetTemperature 91"]
+    machine.is_now("gpus 1", *told, f"runs 0 {own} 512", f"runs 0 {other} 1024")
+    (gpu,), fault = process.at(100)
     assert fault is None
     assert gpu == {
         "id": "GPU-0", "kind": "GPU", "name": "Stand-in 80GB", "taken_s": 100, "utilization_percent": 50,
         "memory_used_bytes": 2 << 30, "memory_total_bytes": 80 << 30, "temperature_c": 91, "power_w": 300,
-        "clock_mhz": 1410, "throttled": ["power limit", "heat"], "ecc_errors": 0, "processes": 1, "unknown": {},
-        "stale": None,
+        "clock_mhz": 1410, "throttled": ["power limit", "heat"], "ecc_errors": 0, "xids": [], "processes": 2,
+        "unknown": {}, "stale": None, "memory_own_bytes": 512 << 20, "memory_others_bytes": 1 << 30,
     }  # fmt: skip
 
 
@@ -131,6 +134,32 @@ def test_a_driver_that_goes_and_comes(machine: Machine, look: Any, code: int) ->
     machine.is_now("gpus 1")
     (gpu,), fault = process.at(200 + REOPEN_LONGEST_S)
     assert (gpu["stale"], fault) == (None, None)
+
+
+def test_what_each_process_holds_may_be_unknown(machine: Machine, look: Any) -> None:
+    machine.is_now("gpus 1", "runs 0 7 -1")
+    (gpu,), _fault = look().at(0)
+    assert (gpu["memory_own_bytes"], gpu["memory_others_bytes"], gpu["processes"]) == (None, None, 1)
+    assert "what each process holds" in gpu["unknown"]["memory_own_bytes"]
+
+
+def test_errors_that_the_driver_reports_are_kept_for_their_gpu(machine: Machine, look: Any) -> None:
+    machine.is_now("gpus 3", "mig 2 2")
+    process = look("GPU-1", "MIG-2-0")
+    process.at(0)
+    machine.is_now("gpus 3", "mig 2 2", "xid 1 79", "xid 0 13", "xid 2 31", "xid 1 94")
+    (whole, slice_), _fault = process.at(1)
+    assert (whole["xids"], slice_["xids"]) == ([79, 94], [31])
+    (whole, slice_), _fault = process.at(2)
+    assert (whole["xids"], slice_["xids"]) == ([79, 94], [31])
+
+
+@pytest.mark.parametrize("call", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents"])
+def test_a_driver_that_reports_no_errors_to_us_says_so(machine: Machine, look: Any, call: str) -> None:
+    machine.is_now("gpus 1", f"answer {call} 4")
+    (gpu,), _fault = look().at(0)
+    assert (gpu["xids"], gpu["stale"]) == (None, None)
+    assert "NVML 4" in gpu["unknown"]["xids"]
 
 
 def test_a_gpu_that_is_missing_after_a_fault_is_said_to_be_missing(machine: Machine, look: Any) -> None:

@@ -33,7 +33,7 @@ def lay_out(root: Path, files: Mapping[str, str]) -> HostReader:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return HostReader(root / "proc", root / "groups")
+    return HostReader(root, root / "proc", root / "groups")
 
 
 @pytest.mark.parametrize("files", [V2, V1], ids=["version 2", "version 1"])
@@ -60,13 +60,16 @@ def test_a_machine_without_groups_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 def test_what_linux_does_not_tell_is_unknown_with_the_reason(tmp_path: Path) -> None:
-    sample = HostReader(tmp_path / "none", tmp_path / "none").read(0)
+    sample = HostReader(None, tmp_path / "none", tmp_path / "none").read(0)
     assert (sample.memory_used_bytes, sample.memory_limit_bytes, sample.cpu_percent) == (None, None, None)
+    assert (sample.disk_free_bytes, sample.disk_total_bytes) == (None, None)
+    assert "where snapshots lie" in sample.unknown["disk_free_bytes"]
     assert "meminfo" in sample.unknown["memory_used_bytes"]
 
 
 def test_this_machine_answers() -> None:
-    sample = HostReader().read(0)
+    sample = HostReader(Path.home()).read(0)
+    assert sample.disk_free_bytes is not None
     assert sample.memory_used_bytes is not None
     assert sample.memory_limit_bytes is not None
     assert 0 < sample.memory_used_bytes < sample.memory_limit_bytes
