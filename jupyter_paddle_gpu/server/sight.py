@@ -9,6 +9,8 @@ from collections.abc import Callable
 from jupyter_paddle_gpu.core.telemetry import Reading
 from jupyter_paddle_gpu.telemetry.ring import UNWATCHED_PERIOD_S, WATCHED_PERIOD_S, Ring
 
+NOW = "now"
+
 
 class Sight:
     """Every method may be called from any thread.
@@ -55,13 +57,15 @@ class Sight:
     def after(self, mark: str) -> tuple[str, list[tuple[str, Reading]]]:
         """Return the newest mark, and sessions with their readings after ``mark``, in order.
 
-        Everything kept comes after the empty mark, or one of another server.
+        Everything kept comes after the empty mark, or one of another server; after NOW the newest of each session.
         """
         epoch, _, number = mark.partition("-")
         seen = int(number) if epoch == self._epoch and number.isdecimal() else 0
         with self._lock:
             fresh = [
-                (one.number, session, one.reading) for session, ring in self._rings.items() for one in ring.after(seen)
+                (one.number, session, one.reading)
+                for session, ring in self._rings.items()
+                for one in (ring.after(seen) if mark != NOW else ring.after()[-1:])
             ]
             newest = f"{self._epoch}-{self._number}"
         fresh.sort(key=lambda item: item[0])

@@ -18,7 +18,8 @@ READINGS_PER_EVENT = 100  # an hour of 20 kernels is not one line
 
 
 class TelemetryHandler(PaddleGpuHandler):
-    """Begins with the history, or after ``Last-Event-ID`` where a browser comes back; ends with its connection."""
+    """Begins with the history, or after ``Last-Event-ID`` where a browser comes back (``now``: with the newest of each
+    session); ends with its connection."""
 
     @web.authenticated
     @authorized
