@@ -37,6 +37,8 @@ class ApiRefused(PlacementError):
 class ApiUnreachable(PlacementError):
     """The API server does not answer."""
 
+    passes = True
+
 
 class Api:
     """One connection, made at the first request; of one event loop. ``kubeconfig``: None for what kubectl would take,

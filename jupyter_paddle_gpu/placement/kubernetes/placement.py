@@ -3,78 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import ssl
 from contextlib import suppress
 
-from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError, PlaceTaken
 from jupyter_paddle_gpu.core.request import GpuRequest
-from jupyter_paddle_gpu.placement.base import Grant, Order, Overview, Waiting
+from jupyter_paddle_gpu.placement.base import Grant, Order, Overview
 from jupyter_paddle_gpu.placement.kubernetes import podstate
 from jupyter_paddle_gpu.placement.kubernetes.causes import cause_of
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
 from jupyter_paddle_gpu.placement.kubernetes.credentials import new_key
+from jupyter_paddle_gpu.placement.kubernetes.pending import PodGrant, PodPending
 from jupyter_paddle_gpu.placement.kubernetes.placed import PodPlaced, connect
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
 from jupyter_paddle_gpu.placement.kubernetes.reasons import explain
 from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
 from jupyter_paddle_gpu.placement.private import write_private
 from jupyter_paddle_gpu.placement.tls import shared_key
-
-
-class PodGrant:
-    """A Pod that has its node."""
-
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self._cluster, self.name = cluster, name
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        return podstate.devices(self._cluster.pods.now(self.name).pod)
-
-    def give_back(self) -> None:
-        """See Grant."""
-        self._cluster.remove(self.name)
-
-
-class PodPending:
-    """A Pod that was asked for."""
-
-    def __init__(self, cluster: Cluster, order: Order, key_pem: str, name: str) -> None:
-        self._cluster, self._order, self._key_pem, self._name = cluster, order, key_pem, name
-
-    async def granted(self) -> Grant:
-        """See Pending."""
-        while True:
-            name = self._name
-            known = await self._cluster.pods.until(name, lambda known: known if _decided(known) else None)
-            if name != self._name:
-                continue  # another Pod was asked for in its place
-            if podstate.ended(known):
-                self._cluster.remove(name)
-                raise PlacementError(f"The Pod {name} was removed while it waited", "Restart the kernel to ask again.")
-            return PodGrant(self._cluster, name)
-
-    async def waiting(self) -> Waiting:
-        """See Pending. The scheduler has no places in a queue."""
-        reason = explain(podstate.signs(self._cluster.pods.now(self._name).pod))
-        return Waiting(None, f"{reason.fault}. {reason.next_step}" if reason else "")
-
-    async def update(self, request: GpuRequest) -> None:
-        """See Pending. A Pod's request is fixed: another Pod is asked for, and the turn begins anew."""
-        order = dataclasses.replace(self._order, request=request)
-        name = await self._cluster.make(order, self._key_pem)
-        old, self._name, self._order = self._name, name, order
-        self._cluster.remove(old)
-
-    def cancel(self) -> None:
-        """See Pending."""
-        self._cluster.remove(self._name)
-
-
-def _decided(known: Known) -> bool:
-    return podstate.leaving(known) or podstate.scheduled(known.pod)
 
 
 class KubernetesPlacement:
@@ -97,7 +42,9 @@ class KubernetesPlacement:
     async def request(self, order: Order) -> PodPending:
         """See Placement."""
         key_pem = await asyncio.to_thread(_key_of, order)
-        return PodPending(self._cluster, order, key_pem, await self._cluster.make(order, key_pem))
+        pending = PodPending(self._cluster, order, key_pem)
+        await pending.begin()
+        return pending
 
     async def start(self, order: Order, grant: Grant) -> PodPlaced:
         """See Placement."""

@@ -41,6 +41,12 @@ class ApiServer:
         self.pods[name] = {"metadata": metadata, "spec": {}, "status": status}
         self.tell(kind, self.pods[name])
 
+    def schedule(self, name: str, node: str) -> None:
+        """Give a Pod its node."""
+        self.put(name)
+        self.pods[name]["spec"]["nodeName"] = node
+        self.tell("MODIFIED", self.pods[name])
+
     def delete(self, name: str, told: bool = True) -> None:
         """Remove a Pod; ``told``: the watches hear of it."""
         pod = self.pods.pop(name)
@@ -69,6 +75,12 @@ class ApiServer:
         if request.method == "DELETE":
             self.delete(request.path.rpartition("/")[2])
             return web.json_response({})
+        if request.method == "POST":
+            made = await request.json()
+            if made["kind"] == "Pod":
+                self.put(made["metadata"]["name"], **made["metadata"]["labels"])
+                return web.json_response(self.pods[made["metadata"]["name"]], status=201)
+            return web.json_response(made, status=201)
         if "watch" in request.query:
             return await self._watch(request)
         listed = {"metadata": {"resourceVersion": str(self.version)}, "items": list(self.pods.values())}
