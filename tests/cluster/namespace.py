@@ -137,6 +137,11 @@ class Namespace:
 
         await eventually(over, f"{name} has run")
 
+    async def evict(self, pod: str) -> None:
+        """Ask for a Pod's eviction, as a drain of its node does."""
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": self.name}}
+        await self.api.request("POST", f"{self.path}/pods/{pod}/eviction", eviction)
+
     async def phase(self, name: str) -> str:
         """Return how far a Pod is."""
         return str((await self.api.request("GET", f"{self.path}/pods/{name}"))["status"]["phase"])

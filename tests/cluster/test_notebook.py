@@ -85,6 +85,31 @@ def test_training_goes_on_bit_equal_after_the_scheduler_took_the_gpu(home: Path,
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("how", ["drained", "sigterm"])
+def test_a_kernel_that_is_sent_away_comes_back_elsewhere(home: Path, how: str) -> None:
+    async def run() -> None:
+        async with team() as namespace, served(home, namespace) as server:
+            kernel = server.open("sent-away.ipynb", "paddle-gpu")["kernel"]["id"]
+            socket = await opened(server, kernel)
+            await do(socket, training.SETUP)
+            await do(socket, "pause_s, epochs = 0.1, 6")
+            cell = asyncio.ensure_future(socket.run(training.TRAIN, 120))
+            await asyncio.sleep(random.uniform(0.5, 2.0))  # somewhere in the training
+            pod = (await namespace.pods())[0]["metadata"]["name"]
+            if how == "drained":
+                await namespace.evict(pod)
+            else:
+                await namespace.api.request("DELETE", f"{namespace.path}/pods/{pod}")
+            assert "saved, waiting for a GPU" in await cell
+            await socket.close()
+            assert f"Gives up its place ({how})" in server.log
+            socket = await opened(server, kernel)
+            await socket.close()
+            assert [one["metadata"]["name"] for one in await namespace.pods() if one["metadata"]["name"] != pod]
+
+    asyncio.run(run())
+
+
 def test_a_server_that_was_killed_finds_its_kernel_again(home: Path) -> None:
     async def run() -> None:
         async with team() as namespace:
