@@ -11,6 +11,7 @@ from typing import Any
 from jupyter_paddle_gpu.core.errors import PlacementError
 from jupyter_paddle_gpu.placement.base import Order
 from jupyter_paddle_gpu.placement.kubernetes import pod as making
+from jupyter_paddle_gpu.placement.kubernetes import podstate
 from jupyter_paddle_gpu.placement.kubernetes.api import Api, ApiRefused, ApiUnreachable
 from jupyter_paddle_gpu.placement.kubernetes.pods import Pods
 from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
@@ -18,6 +19,7 @@ from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
 logger = logging.getLogger(__name__)
 
 REMOVE_AGAIN_S = 5.0
+LEFT_S = 600.0  # a server that lives removes an ended Pod within seconds
 _CONFLICT, _NOT_FOUND = 409, 404
 _NAMES_TAKEN = 20
 
@@ -30,15 +32,30 @@ class Cluster:
         self.api = Api(Path(settings.kubeconfig).expanduser() if settings.kubeconfig else None)
         self._core = f"/api/v1/namespaces/{settings.namespace}"
         self.pods = Pods(self.api, f"{self._core}/pods", f"app.kubernetes.io/managed-by={making.NAME}")
+        self._swept = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def of_session(self, session: str) -> list[Mapping[str, Any]]:
         """Return the Pods of a session that are there."""
         return [pod for pod in self.pods.all() if pod["metadata"]["labels"].get(making.LABEL_SESSION) == session]
 
+    async def ready(self) -> None:
+        """Return once the Pods are known. Raises PlacementError."""
+        await self.pods.ready()
+        if not self._swept:
+            self._swept = True
+            self._remove_left()
+
+    def _remove_left(self) -> None:
+        """Remove the Pods of ours that ended long ago: their servers have ended, too, or they would be gone."""
+        for pod in self.pods.all():
+            ended_s = podstate.ended_s(pod)
+            if ended_s is not None and self.api.now_s() - ended_s > LEFT_S:
+                self.remove(str(pod["metadata"]["name"]))
+
     async def make(self, order: Order, key_pem: str) -> str:
         """Make the Pod of an order and its Secret; return their name. Raises PlacementError, RequestError."""
-        await self.pods.ready()
+        await self.ready()
         attempt = 1 + max((_attempt(pod) for pod in self.of_session(order.session)), default=0)
         pod = await self._make_pod(order, attempt)
         name = str(pod["metadata"]["name"])

@@ -73,7 +73,7 @@ class KubernetesPlacement:
 
     async def adopt(self, order: Order) -> PodPlaced | None:
         """See Placement. A Pod that still waits, or is leaving, is not gone on with."""
-        await self._cluster.pods.ready()
+        await self._cluster.ready()
         adopted: PodPlaced | None = None
         for pod in self._cluster.of_session(order.session):
             name = str(pod["metadata"]["name"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from jupyter_paddle_gpu.core.device import Device, DeviceKind
@@ -39,6 +40,16 @@ def exit_code(pod: Mapping[str, Any]) -> int | None:
     for container in pod.get("status", {}).get("containerStatuses") or ():
         if container.get("name") == CONTAINER and (terminated := container.get("state", {}).get("terminated")):
             return int(terminated["exitCode"])
+    return None
+
+
+def ended_s(pod: Mapping[str, Any]) -> float | None:
+    """Return when the Pod ended, in seconds of the epoch; None where it has not, or nobody knows."""
+    if pod.get("status", {}).get("phase") not in _OVER:
+        return None
+    for container in pod["status"].get("containerStatuses") or ():
+        if text := (container.get("state", {}).get("terminated") or {}).get("finishedAt"):
+            return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     return None
 
 

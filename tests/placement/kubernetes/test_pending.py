@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,29 @@ def test_who_gives_up_meanwhile_leaves_no_pod(tmp_path: Path) -> None:
             with pytest.raises(PlacementError, match="Nobody waits"):
                 await asyncio.wait_for(waiting, PATIENCE_S)
             assert not server.pods
+
+    asyncio.run(play())
+
+
+def ended(at: str) -> dict[str, object]:
+    terminated = {"exitCode": 143, "finishedAt": at}
+    return {"phase": "Failed", "containerStatuses": [{"name": "kernel", "state": {"terminated": terminated}}]}
+
+
+def test_pods_that_a_dead_server_left_are_removed(tmp_path: Path) -> None:
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server:
+            server.put("left", **ended("2026-01-01T00:00:00Z"))
+            server.put("just-ended", **ended(now.replace("+00:00", "Z")))
+            server.put("runs", phase="Running")
+            cluster = Cluster(KubernetesSettings("team", "paddle:3", kubeconfig=str(server.kubeconfig)))
+            await cluster.ready()
+            await eventually(lambda: len(server.pods) == 2)
+            assert set(server.pods) == {"just-ended", "runs"}
+            await cluster.pods.close()
+            await cluster.api.close()
 
     asyncio.run(play())
 
