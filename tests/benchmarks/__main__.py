@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import eviction, loading, messages, protection, snapshots
+from tests.benchmarks import eviction, loading, messages, protection, sight, snapshots
 from tests.benchmarks.table import as_json, as_table
 
 BENCHMARKS = {
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "messages": messages.measure,
     "loading": loading.measure,
     "snapshots": snapshots.measure,
+    "sight": sight.measure,
 }
 
 

@@ -1,5 +1,5 @@
 /* A stand-in for NVIDIA's driver library, loaded by the real nvidia-ml-py. It plays what the file `machine` beside it
- * says, read again at every call, so that a machine can change under a running process:
+ * says, looked at again at every call, so that a machine can change under a running process:
  *
  *   gpus 8                                   how many there are, up to 64
  *   mig 0 3                                  GPU 0 is divided into three slices
@@ -17,10 +17,11 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10 };
-enum { GPUS = 64, SLICES = 8 };
+enum { GPUS = 64, SLICES = 8, LINES = 64 };
 typedef unsigned long long u64;
 typedef struct { unsigned gpu; int slice; } Handle; /* slice -1: the GPU itself */
 typedef struct { u64 total, free, used; } Memory;
@@ -30,38 +31,52 @@ typedef struct { unsigned pid; u64 used; unsigned gpu_instance, compute_instance
 static Handle handles[GPUS][SLICES + 1];
 static int opened;
 
-static FILE *machine(void) {
+/* The lines of the file, read again when another file lies in its place. */
+static char lines[LINES][256];
+static unsigned line_count;
+
+static void look(void) {
+    static char path[4096];
+    static struct stat seen;
+    struct stat now;
     Dl_info self;
-    char path[4096];
-    if (!dladdr((void *)machine, &self)) return NULL;
-    snprintf(path, sizeof path, "%s", self.dli_fname);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash + 1 : path, sizeof path - (slash ? slash + 1 - path : 0), "machine");
-    return fopen(path, "r");
+    if (!path[0] && dladdr((void *)look, &self)) {
+        snprintf(path, sizeof path, "%s", self.dli_fname);
+        char *slash = strrchr(path, '/');
+        snprintf(slash ? slash + 1 : path, sizeof path - (slash ? slash + 1 - path : 0), "machine");
+    }
+    if (stat(path, &now)) {
+        line_count = 0;
+        memset(&seen, 0, sizeof seen);
+        return;
+    }
+    if (now.st_ino == seen.st_ino && !memcmp(&now.st_mtim, &seen.st_mtim, sizeof now.st_mtim)) return;
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    for (line_count = 0; line_count < LINES && fgets(lines[line_count], sizeof lines[0], file);) line_count++;
+    fclose(file);
+    seen = now;
 }
 
 /* The number that the machine's last fitting line gives for `word name`, or `otherwise`. */
 static u64 told(const char *word, const char *name, int gpu, u64 otherwise) {
-    char line[256], first[32], second[128], at[160];
+    char first[32], second[128], at[160];
     u64 number;
-    FILE *file = machine();
-    if (!file) return otherwise;
-    snprintf(at, sizeof at, "%s@%d", name, gpu);
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "%31s %127s %llu", first, second, &number) == 3 && !strcmp(first, word)
-            && (!strcmp(second, "*") || !strcmp(second, name) || !strcmp(second, at)))
+    look();
+    for (unsigned i = 0; i < line_count; i++) {
+        if (strncmp(lines[i], word, strlen(word)) || sscanf(lines[i], "%31s %127s %llu", first, second, &number) != 3)
+            continue;
+        snprintf(at, sizeof at, "%s@%d", name, gpu);
+        if (!strcmp(first, word) && (!strcmp(second, "*") || !strcmp(second, name) || !strcmp(second, at)))
             otherwise = number;
-    fclose(file);
+    }
     return otherwise;
 }
 
 static unsigned gpu_count(void) {
-    char line[256];
     unsigned count = 0;
-    FILE *file = machine();
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file)) sscanf(line, "gpus %u", &count);
-    fclose(file);
+    look();
+    for (unsigned i = 0; i < line_count; i++) sscanf(lines[i], "gpus %u", &count);
     return count > GPUS ? GPUS : count;
 }
 
@@ -193,19 +208,17 @@ int nvmlDeviceGetTotalEccErrors(Handle *handle, int kind, int counter, u64 *coun
 
 /* The number of lines `word A B C`, after `skip` of them; what the first one says goes to what `values` points at. */
 static unsigned lines_of(const char *word, unsigned skip, int gpu, long long values[3]) {
-    char line[256], first[32];
+    char first[32];
     long long found[3];
     unsigned count = 0;
-    FILE *file = machine();
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file)) {
+    look();
+    for (unsigned i = 0; i < line_count; i++) {
         found[2] = 0;
-        if (sscanf(line, "%31s %lld %lld %lld", first, &found[0], &found[1], &found[2]) < 3 || strcmp(first, word)
+        if (sscanf(lines[i], "%31s %lld %lld %lld", first, &found[0], &found[1], &found[2]) < 3 || strcmp(first, word)
             || (gpu >= 0 && found[0] != gpu))
             continue;
         if (count++ == skip) memcpy(values, found, sizeof found);
     }
-    fclose(file);
     return count;
 }
 
