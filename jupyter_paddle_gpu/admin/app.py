@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from jupyter_paddle_gpu import __version__
-from jupyter_paddle_gpu.admin import demo, doctor, manifests, ps, run, snapshots
+from jupyter_paddle_gpu.admin import demo, doctor, manifests, ps, run, snapshots, top
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 
 EXIT_USAGE = 2
@@ -23,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (run, ps, snapshots, doctor, manifests, demo):
+    for command in (run, ps, top, snapshots, doctor, manifests, demo):
         command.add_parser(subparsers)
     return parser
 
