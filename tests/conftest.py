@@ -11,6 +11,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--moments", default="3", help="how many random moments of each kind of training are resumed")
     parser.addoption("--kills", default="80", help="how many saves are killed at random moments")
     parser.addoption("--fuzz", default="1000", help="how many broken manifests and contents are read")
+    parser.addoption("--kubernetes", help="the release of the cluster that the tests start")
     parser.addoption("--seed", default="1", help="draws the random moments")
 
 
