@@ -168,7 +168,9 @@ def has_files(directory: Path, manifest: Manifest) -> bool:
 def files_on_disk(directory: Path) -> dict[object, int]:
     """Return the bytes of each file of a snapshot, by the file's identity on its disk."""
     found: dict[object, int] = {}
-    parts = [path.name for path in directory.glob("rank-*.*")]
+    parts: list[str] = []
+    with contextlib.suppress(OSError):  # another process is removing it
+        parts = [path.name for path in directory.glob("rank-*.*")]
     for name in (layout.MANIFEST, layout.CONTENTS, *layout.TENSOR_FILES, *parts):
         with contextlib.suppress(OSError):
             status = (directory / name).lstat()

@@ -1,4 +1,4 @@
-"""One Chromium for all tests; a server, a machine with GPUs that a library plays, and a page for each."""
+"""One Chromium for all tests here; a server, a machine with GPUs that a library plays, and a page for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["machine", "runtime"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while it runs, an event loop runs in this thread: others could not begin their own
 def browser() -> Iterator[Browser]:
     """Return Chromium. Fails where the sidebar is not built."""
     assert (ROOT / LAB_EXTENSION).exists(), "The sidebar is not built: run `python3 -m tests`, which builds it."

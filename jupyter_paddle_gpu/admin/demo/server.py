@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
@@ -60,8 +63,8 @@ class DemoServer:
         end_s = time.monotonic() + START_S
         file = self._private / "run" / f"jpserver-{self._process.pid}.json"
         while time.monotonic() < end_s and self._process.poll() is None:
-            if file.exists() and (text := file.read_text()):
-                return str(json.loads(text)["url"])
+            if file.exists() and (text := file.read_text()) and _answers(written := json.loads(text)):
+                return str(written["url"])
             time.sleep(0.05)
         raise PaddleGpuError("The Jupyter server did not start", f"Its log ends with:\n{self._log_tail()}")
 
@@ -81,3 +84,12 @@ class DemoServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _answers(server: Mapping[str, Any]) -> bool:
+    """Whether somebody listens already: the server writes its file before."""
+    try:
+        socket.create_connection((server["hostname"], server["port"]), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
