@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,71 +12,97 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	v1beta1 "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	kubelet "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// offered is one resource whose devices are names only: the node counts them, containers are told theirs.
-type offered struct {
-	v1beta1.UnimplementedDevicePluginServer
-	devices []*v1beta1.Device
+// stock is what a node has of one resource. Its devices are names only: the kubelet counts them, containers are told
+// theirs in an environment variable.
+type stock struct {
+	kubelet.UnimplementedDevicePluginServer
+	resource string
+	count    int
 }
 
-func (o *offered) GetDevicePluginOptions(context.Context, *v1beta1.Empty) (*v1beta1.DevicePluginOptions, error) {
-	return &v1beta1.DevicePluginOptions{}, nil
+// parse reads NAME=COUNT.
+func parse(text string) (*stock, error) {
+	resource, number, _ := strings.Cut(text, "=")
+	count, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not NAME=COUNT: %w", text, err)
+	}
+	return &stock{resource: resource, count: count}, nil
 }
 
-func (o *offered) ListAndWatch(_ *v1beta1.Empty, stream v1beta1.DevicePlugin_ListAndWatchServer) error {
-	err := stream.Send(&v1beta1.ListAndWatchResponse{Devices: o.devices})
+// plain is the resource's name without what a file's name cannot have.
+func (s *stock) plain() string {
+	return strings.NewReplacer("/", "-", ".", "-").Replace(s.resource)
+}
+
+func (s *stock) all() *kubelet.ListAndWatchResponse {
+	listed := make([]*kubelet.Device, s.count)
+	for i := range listed {
+		listed[i] = &kubelet.Device{ID: fmt.Sprintf("%s-%d", s.plain(), i), Health: kubelet.Healthy}
+	}
+	return &kubelet.ListAndWatchResponse{Devices: listed}
+}
+
+// The kubelet's calls: what is there, and what a container gets.
+
+func (*stock) GetDevicePluginOptions(context.Context, *kubelet.Empty) (*kubelet.DevicePluginOptions, error) {
+	return new(kubelet.DevicePluginOptions), nil
+}
+
+func (s *stock) ListAndWatch(_ *kubelet.Empty, told kubelet.DevicePlugin_ListAndWatchServer) error {
+	if err := told.Send(s.all()); err != nil {
+		return err
+	}
+	<-told.Context().Done()
+	return told.Context().Err()
+}
+
+func (s *stock) Allocate(_ context.Context, wanted *kubelet.AllocateRequest) (*kubelet.AllocateResponse, error) {
+	given := make([]*kubelet.ContainerAllocateResponse, len(wanted.ContainerRequests))
+	for i, one := range wanted.ContainerRequests {
+		seen := strings.Join(one.DevicesIds, ",")
+		given[i] = &kubelet.ContainerAllocateResponse{Envs: map[string]string{"NVIDIA_VISIBLE_DEVICES": seen}}
+	}
+	return &kubelet.AllocateResponse{ContainerResponses: given}, nil
+}
+
+// serve answers on the resource's socket in this folder until it fails.
+func (s *stock) serve(folder string, failed chan<- error) error {
+	path := filepath.Join(folder, s.plain()+".sock")
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	socket, err := net.Listen("unix", path)
 	if err == nil {
-		<-stream.Context().Done()
+		answering := grpc.NewServer()
+		kubelet.RegisterDevicePluginServer(answering, s)
+		go func() { failed <- answering.Serve(socket) }()
 	}
 	return err
 }
 
-func (o *offered) Allocate(_ context.Context, asked *v1beta1.AllocateRequest) (*v1beta1.AllocateResponse, error) {
-	answer := &v1beta1.AllocateResponse{}
-	for _, container := range asked.ContainerRequests {
-		visible := map[string]string{"NVIDIA_VISIBLE_DEVICES": strings.Join(container.DevicesIds, ",")}
-		answer.ContainerResponses = append(answer.ContainerResponses, &v1beta1.ContainerAllocateResponse{Envs: visible})
-	}
-	return answer, nil
-}
-
-// offer registers each NAME=COUNT with the kubelet of this folder and serves for ever.
+// offer tells the kubelet of this folder about each NAME=COUNT, and returns when one is served no more.
 func offer(folder string, resources []string) error {
-	for _, resource := range resources {
-		name, text, _ := strings.Cut(resource, "=")
-		count, err := strconv.Atoi(text)
+	node, err := grpc.NewClient("unix://"+filepath.Join(folder, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	for _, text := range resources {
+		own, err := parse(text)
+		if err == nil {
+			err = own.serve(folder, failed)
+		}
 		if err != nil {
-			return fmt.Errorf("%s: not NAME=COUNT: %w", resource, err)
+			return err
 		}
-		if err := register(folder, name, count); err != nil {
-			return fmt.Errorf("%s: %w", resource, err)
+		told := kubelet.RegisterRequest{Version: kubelet.Version, Endpoint: own.plain() + ".sock", ResourceName: own.resource}
+		if _, err = kubelet.NewRegistrationClient(node).Register(context.Background(), &told, grpc.WaitForReady(true)); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
 		}
 	}
-	select {}
-}
-
-func register(folder, name string, count int) error {
-	plain := strings.NewReplacer("/", "-", ".", "-").Replace(name)
-	served := &offered{}
-	for i := range count {
-		served.devices = append(served.devices, &v1beta1.Device{ID: fmt.Sprintf("%s-%d", plain, i), Health: v1beta1.Healthy})
-	}
-	socket := filepath.Join(folder, plain+".sock")
-	_ = os.Remove(socket)
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return err
-	}
-	server := grpc.NewServer()
-	v1beta1.RegisterDevicePluginServer(server, served)
-	go server.Serve(listener)
-	kubelet, err := grpc.NewClient("unix://"+filepath.Join(folder, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return err
-	}
-	request := &v1beta1.RegisterRequest{Version: v1beta1.Version, Endpoint: plain + ".sock", ResourceName: name}
-	_, err = v1beta1.NewRegistrationClient(kubelet).Register(context.Background(), request, grpc.WaitForReady(true))
-	return err
+	return <-failed
 }
