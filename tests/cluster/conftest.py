@@ -12,8 +12,9 @@ import pytest
 
 from tests.cluster import build, images, plane
 from tests.cluster.client import Cluster, Namespace, wait_until
-from tests.cluster.notebook import ENV_IMAGE
 from tests.cluster.places import OF_TESTS, check_machine, lacking
+
+ENV_IMAGE = "PADDLE_GPU_TEST_IMAGE"  # an image on the nodes of KUBECONFIG's cluster: Paddle and this project
 
 
 @pytest.fixture(scope="session")

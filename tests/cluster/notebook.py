@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
+from tests.cluster.client import Cluster
 from tests.cluster.namespace import Namespace, eventually
 from tests.server.jupyter import JupyterServer, NotebookSocket
 
-ENV_IMAGE = "PADDLE_GPU_TEST_IMAGE"  # an image on the cluster's nodes with Paddle and this project
-
-
-def given() -> tuple[Path, str]:
-    """Return the kubeconfig of a cluster with a GPU to give away, and the image; without them the test is
-    skipped."""
-    kubeconfig, image = os.environ.get("KUBECONFIG"), os.environ.get(ENV_IMAGE)
-    if kubeconfig and image:
-        return Path(kubeconfig), image
-    pytest.skip(f"KUBECONFIG and {ENV_IMAGE} name no cluster and no image for it")
-
 
 @asynccontextmanager
-async def team() -> AsyncIterator[Namespace]:
+async def team(cluster: Cluster) -> AsyncIterator[Namespace]:
     """A namespace that is ready for kernels, with a volume for their snapshots."""
     with tempfile.TemporaryDirectory(prefix="pg-snapshots") as folder:
         volume = Path(folder)
         await asyncio.to_thread(volume.chmod, 0o777)
-        namespace = Namespace(*given())
+        namespace = Namespace(cluster.kubeconfig, cluster.image)
         try:
             await namespace.make(volume)
             yield namespace

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import training
+from tests.cluster.client import Cluster
 from tests.cluster.namespace import Namespace, eventually
 from tests.cluster.notebook import do, losses, nothing_left, opened, serve, served, team, wait_for_state
 from tests.server.jupyter import JupyterServer
@@ -60,7 +61,9 @@ async def preempted_and_back(server: JupyterServer, namespace: Namespace, name: 
     await ran
 
 
-def test_training_goes_on_bit_equal_after_the_scheduler_took_the_gpu(home: Path, pytestconfig: pytest.Config) -> None:
+def test_training_goes_on_bit_equal_after_the_scheduler_took_the_gpu(
+    home: Path, pytestconfig: pytest.Config, cluster: Cluster
+) -> None:
     evictions = int(pytestconfig.getoption("--evictions"))
 
     async def play(server: JupyterServer, namespace: Namespace) -> None:
@@ -79,16 +82,16 @@ def test_training_goes_on_bit_equal_after_the_scheduler_took_the_gpu(home: Path,
         await nothing_left(namespace)
 
     async def run() -> None:
-        async with team() as namespace, served(home, namespace) as server:
+        async with team(cluster) as namespace, served(home, namespace) as server:
             await play(server, namespace)
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("how", ["drained", "sigterm"])
-def test_a_kernel_that_is_sent_away_comes_back_elsewhere(home: Path, how: str) -> None:
+def test_a_kernel_that_is_sent_away_comes_back_elsewhere(home: Path, how: str, cluster: Cluster) -> None:
     async def run() -> None:
-        async with team() as namespace, served(home, namespace) as server:
+        async with team(cluster) as namespace, served(home, namespace) as server:
             kernel = server.open("sent-away.ipynb", "paddle-gpu")["kernel"]["id"]
             socket = await opened(server, kernel)
             await do(socket, training.SETUP)
@@ -110,9 +113,9 @@ def test_a_kernel_that_is_sent_away_comes_back_elsewhere(home: Path, how: str) -
     asyncio.run(run())
 
 
-def test_a_server_that_was_killed_finds_its_kernel_again(home: Path) -> None:
+def test_a_server_that_was_killed_finds_its_kernel_again(home: Path, cluster: Cluster) -> None:
     async def run() -> None:
-        async with team() as namespace:
+        async with team(cluster) as namespace:
             first = serve(home, namespace)
             kernel = first.open("adopted.ipynb", "paddle-gpu")["kernel"]["id"]
             socket = await opened(first, kernel)
@@ -129,9 +132,9 @@ def test_a_server_that_was_killed_finds_its_kernel_again(home: Path) -> None:
     asyncio.run(run())
 
 
-def test_who_gives_up_waiting_leaves_nothing_behind(home: Path) -> None:
+def test_who_gives_up_waiting_leaves_nothing_behind(home: Path, cluster: Cluster) -> None:
     async def run() -> None:
-        async with team() as namespace:
+        async with team(cluster) as namespace:
             await namespace.urgent("urgent-holder", "import time; time.sleep(600)")
 
             async def holds() -> bool:
@@ -153,9 +156,9 @@ def test_who_gives_up_waiting_leaves_nothing_behind(home: Path) -> None:
     asyncio.run(run())
 
 
-def test_an_image_that_is_not_there_is_named(home: Path) -> None:
+def test_an_image_that_is_not_there_is_named(home: Path, cluster: Cluster) -> None:
     async def run() -> None:
-        async with team() as namespace:
+        async with team(cluster) as namespace:
             await namespace.run_urgent("urgent")  # the GPU is free after that
             namespace.image, namespace.pull = "localhost/no-such-image:1", "Never"
             async with served(home, namespace) as server:
