@@ -17,6 +17,7 @@ from tests.cluster.notebook import do, losses, nothing_left, opened, serve, serv
 from tests.server.jupyter import JupyterServer
 
 OPEN = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "paddle-gpu"}}
+pytestmark = pytest.mark.timeout(900)  # the first test waits for the cluster and its image
 
 
 @pytest.fixture
