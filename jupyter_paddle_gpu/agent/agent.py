@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.agent.kernel_life import KernelLife
 from jupyter_paddle_gpu.agent.lastword import RunningCell
 from jupyter_paddle_gpu.agent.lease_watch import Lease, LeaseWatch
 from jupyter_paddle_gpu.agent.peers import Peer, Peers
+from jupyter_paddle_gpu.agent.viewers import Viewers
 from jupyter_paddle_gpu.checkpoint.where import snapshot_root
 from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION, AgentSpec
@@ -49,7 +50,8 @@ class Agent:
         # Its own devices only: so each device of a machine is looked at once, and no agent needs to know of another.
         own = [device.id for device in spec.devices if device.kind is not DeviceKind.CPU]
         self._sampler = Sampler(own, self._has_seen, snapshot_root())
-        self._period_s = 0.0  # how often somebody wants to see
+        self._viewers = Viewers(self._sampler.watch)
+        self._period_s = 0.0  # how often the server wants to see
         self._kernel_said: KernelSample | None = None
         self._exit_code = EXIT_EVICTED
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,10 +89,11 @@ class Agent:
     def left(self, peer: Peer) -> None:
         """See peers.Listener."""
         self._calls.left(peer)
+        self._viewers.left(peer)
         if peer.role is Role.KERNEL:
             self._evictor.left(peer)
         if peer.role is Role.SERVER and not self._peers.of(Role.SERVER):
-            self._watch(0)
+            self._watch_kernel(0)
             self._count_down_to_server_gone()
 
     def heard(self, peer: Peer, message: Message) -> None:
@@ -102,8 +105,10 @@ class Agent:
             self._interrupt(message.signum)
         elif peer.role is Role.SERVER and isinstance(message, wire.Change):
             self._change(message.request)
-        elif peer.role is Role.SERVER and isinstance(message, wire.Watch):
-            self._watch(message.period_s)
+        elif peer.role in (Role.SERVER, Role.KERNEL) and isinstance(message, wire.Watch):
+            self._viewers.asks(peer, message.period_s)
+            if peer.role is Role.SERVER:
+                self._watch_kernel(message.period_s)
         elif peer.role in (Role.SERVER, Role.KERNEL) and isinstance(message, wire.Answer):
             self._calls.answer(peer, message)
         elif peer.role is Role.SERVER and isinstance(message, wire.Call):
@@ -149,9 +154,8 @@ class Agent:
             self._kernel_said = message.sample
         self.kernel_says(message)
 
-    def _watch(self, period_s: float) -> None:
+    def _watch_kernel(self, period_s: float) -> None:
         self._period_s = period_s
-        self._sampler.watch(period_s)
         self._tell_kernel(wire.Watch(period_s))
 
     def _tell_kernel(self, message: Message) -> None:
@@ -160,12 +164,10 @@ class Agent:
 
     def _has_seen(self, reading: Reading) -> None:
         """Called in the sampler's thread."""
-        self._loop.call_soon_threadsafe(self._tell_servers, reading)
+        self._loop.call_soon_threadsafe(self._tell_viewers, reading)
 
-    def _tell_servers(self, reading: Reading) -> None:
-        message = wire.Seen(replace(reading, kernel=self._kernel_said))
-        for peer in self._peers.of(Role.SERVER):
-            peer.send(message)
+    def _tell_viewers(self, reading: Reading) -> None:
+        self._viewers.tell(replace(reading, kernel=self._kernel_said), self._loop.time())
 
     def _interrupt(self, signum: int) -> None:
         if signum not in signal.valid_signals():

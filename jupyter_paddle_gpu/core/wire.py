@@ -2,8 +2,8 @@
 
     server ──► agent    Start, Interrupt, Change, Stop, Evict, Watch
     agent  ──► server   KernelStarted, KernelReady, KernelExited, Noticed, Served, Seen
-    agent  ──► kernel   Notice, Watch
-    kernel ──► agent    Ready, Served, CellRunning, CellDone
+    agent  ──► kernel   Notice, Watch, Seen
+    kernel ──► agent    Ready, Served, CellRunning, CellDone, Watch
     kernel ──► agent ──► server            Saved, Restored, KernelSeen
     kernel ──► agent ──► server and back   Call, Answer
     server ──► agent ──► kernel and back   Call, Answer
@@ -99,9 +99,9 @@ class Stop:
 
 @dataclass(frozen=True)
 class Watch:
-    """Look every ``period_s`` and say what is seen each time; 0: nobody looks any more.
+    """Look every ``period_s`` and say what is seen to me each time; 0: I look no more.
 
-    The agent looks at the session's devices (Seen), and passes this on to the kernel, which looks at itself
+    The agent looks at the session's devices (Seen), and passes a server's wish on to the kernel, which looks at itself
     (KernelSeen).
     """
 

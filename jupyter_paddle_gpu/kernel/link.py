@@ -14,6 +14,7 @@ from pathlib import Path
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, WireError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import Served
+from jupyter_paddle_gpu.core.telemetry import Reading
 from jupyter_paddle_gpu.core.wire import (
     MAX_LINE_BYTES,
     Answer,
@@ -25,6 +26,7 @@ from jupyter_paddle_gpu.core.wire import (
     Notice,
     Ready,
     Role,
+    Seen,
     Watch,
     decode,
     encode,
@@ -38,15 +40,16 @@ OnMessage = Callable[["Call | Watch"], None]
 class Link:
     """One connection to the agent, for the life of the kernel process.
 
-    ``on_notice`` is called in the link's own thread and must return at once; so must ``on_message``, which is for what
-    the session asks beside. Nothing is sent from a forked child: the
-    agent knows the kernel by its process, and a data-loading worker is not it.
+    ``on_notice`` and ``on_seen`` (what ``watch`` asks for) are called in the link's own thread and must return at once;
+    so must ``on_message``, which is for what the session asks beside. Nothing is sent from a forked child: the agent
+    knows the kernel by its process, and a data-loading worker is not it.
     """
 
     def __init__(self, path: Path, on_notice: Callable[[EvictionNotice], None], on_message: OnMessage) -> None:
         self._path = path
         self._on_notice = on_notice
         self._on_message = on_message
+        self.on_seen: Callable[[Reading], None] = lambda reading: None
         self._pid = os.getpid()
         self._ids = itertools.count(1)
         self._waiting: dict[int, _Pending] = {}
@@ -79,6 +82,10 @@ class Link:
     def served(self, served: Served) -> None:
         """Say how the notice was answered."""
         self.tell(served)
+
+    def watch(self, period_s: float) -> None:
+        """Have the agent look at devices and host every ``period_s``; 0: no more."""
+        self.tell(Watch(period_s))
 
     def tell(self, message: Message) -> None:
         """Give the agent a hint; one that is gone needs none."""
@@ -154,6 +161,8 @@ class Link:
             self._on_notice(message.notice)
         elif isinstance(message, (Call, Watch)):
             self._on_message(message)
+        elif isinstance(message, Seen):
+            self.on_seen(message.reading)
         elif isinstance(message, Answer) and (pending := self._waiting.get(message.id)) is not None:
             pending.answer = message
             pending.done.set()

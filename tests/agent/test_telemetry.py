@@ -100,3 +100,26 @@ def test_a_driver_that_hangs_holds_nobody_up(gpus: driver.Machine, run_agent: Ru
     agent.wait_for_output("works")
     server.send(Stop())
     assert agent.exit_code() == 0
+
+
+def test_a_kernel_and_its_server_look_each_at_its_own_pace(gpus: driver.Machine, run_agent: Run) -> None:
+    agent = run_agent(devices=(Device("GPU-1"),))
+    server, kernel = agent.connect(), agent.connect(Role.KERNEL)
+    server.send(Watch(600))
+    server.wait_for(Seen)
+    kernel.send(Watch(0.05))
+    readings = [kernel.wait_for(Seen).reading for _ in range(5)]
+    assert [gpu.id for gpu in readings[0].gpus] == ["GPU-1"]
+    kernel.send(Watch(0))
+    server.send(Stop())
+    assert [message for message in server.rest() if isinstance(message, Seen)] == []
+
+
+def test_a_kernel_that_goes_looks_no_more(gpus: driver.Machine, run_agent: Run) -> None:
+    agent = run_agent()
+    server, kernel = agent.connect(), agent.connect(Role.KERNEL)
+    kernel.send(Watch(0.05))
+    kernel.wait_for(Seen)
+    kernel.close()
+    server.send(Watch(0.05))
+    assert server.wait_for(Seen).reading.gpus == ()
