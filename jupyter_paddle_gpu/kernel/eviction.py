@@ -17,6 +17,9 @@ from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
 
 log = logging.getLogger(__name__)
 
+# What an eviction has come to: the notice, its end on the monotonic clock, the answer (None: not yet), the sentence.
+Told = Callable[[EvictionNotice, float, "Served | None", str], None]
+
 _LAST_SHARE, _LAST_S = 0.2, 1.0  # of the grace, kept for telling clients: a fifth, at most a second
 
 
@@ -60,7 +63,8 @@ class Eviction:
 
     The first is served in a thread of its own. Later ones only shorten its time: an eviction has one save and one end.
     A played one (cause DRILL) saves and answers, and nothing ends. ``answer`` passes the result on; ``comes_back`` says
-    whether somebody will start this work again.
+    whether somebody will start this work again. ``told`` may be set: it is called when the eviction begins, has less
+    time, and before it ends what runs; it must return at once and raise nothing.
     """
 
     def __init__(self, saver: Saver, ending: Ending, answer: Callable[[Served], None], comes_back: bool) -> None:
@@ -68,6 +72,7 @@ class Eviction:
         self._ending = ending
         self._answer = answer
         self._comes_back = comes_back
+        self.told: Told = lambda notice, end_s, served, text: None
         self._changed = threading.Condition()
         self._end_s: float | None = None  # on the monotonic clock
         self._saved: Served | None = None
@@ -89,6 +94,8 @@ class Eviction:
             first = self._end_s is None
             self._end_s = end_s if self._end_s is None else min(self._end_s, end_s)
             self._changed.notify_all()
+        if self._saved is None:
+            self.told(notice, self._end_s, None, "")
         if first:
             threading.Thread(target=self._serve, args=(notice,), name="paddle-gpu-eviction", daemon=True).start()
 
@@ -121,6 +128,7 @@ class Eviction:
             served = self._saved
         text = self._describe(notice, served)
         log.debug("Evicted: %s", text)
+        self.told(notice, self._end_s or 0.0, served, text)
         self._ending.finish(text, max(last_s, min(5.0, self._remaining_s() / 2)))
         with self._changed:  # told in time; a save that is late goes on until it ends or the process is killed
             while self._saved is None:

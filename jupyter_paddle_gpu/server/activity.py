@@ -13,6 +13,7 @@ from typing import Any
 from jupyter_client._version import protocol_version
 from tornado.ioloop import IOLoop
 
+from jupyter_paddle_gpu.core.quiet import QUIET_TOPIC
 from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.server.view import SessionView
 
@@ -61,6 +62,7 @@ class KernelActivity:
     def _started(self, kernel_id: str) -> None:
         """Jupyter has the kernel now, and calls it "starting": say what it waits for before a notebook asks."""
         self._watch(kernel_id)
+        _pass_over_screens(self._kernels.get_kernel(kernel_id))
         if (view := self._early.pop(kernel_id, None)) is not None:
             self._follow(view)
 
@@ -93,6 +95,18 @@ class KernelActivity:
         channel = kernel.connect_shell()
         channel.on_recv(lambda _reply: channel.close())
         kernel.session.send(channel, "kernel_info_request")
+
+
+def _pass_over_screens(kernel: Any) -> None:
+    """What a kernel tells its screens by itself is no activity: an idle kernel that is looked at may be culled."""
+    stream = kernel._activity_stream
+    record = stream._recv_callback
+
+    def hear(frames: list[bytes]) -> None:
+        if frames[0] != QUIET_TOPIC:
+            record(frames)
+
+    stream.on_recv(hear)
 
 
 def _let_notebooks_in(kernel: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jupyter_paddle_gpu.kernel.commands import gpu, training
+from jupyter_paddle_gpu.kernel.commands import gpu, training, watch
 from jupyter_paddle_gpu.kernel.commands.command import Command
 
-COMMANDS: dict[str, Command] = {command.name: command for command in (*gpu.COMMANDS, *training.COMMANDS)}
+COMMANDS: dict[str, Command] = {
+    command.name: command for command in (*gpu.COMMANDS, *watch.COMMANDS, *training.COMMANDS)
+}

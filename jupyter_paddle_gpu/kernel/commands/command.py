@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jupyter_paddle_gpu.core.display import Shown
-
 Namespace = Mapping[str, object]  # the user's variables
 
 
@@ -21,7 +19,7 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[argparse.Namespace, Namespace], Shown]
+    run: Callable[[argparse.Namespace, Namespace], object]
     add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     complete: Callable[[Sequence[str], Namespace], list[str]] = lambda given, variables: []
     values: Mapping[str, Callable[[], list[str]]] = field(default_factory=dict)
