@@ -43,11 +43,16 @@ class Refusal:
 
 
 class Switchboard:
-    """All requests and replies of one kernel's shell channel pass here; methods may be called from any thread."""
+    """All requests and replies of one kernel's shell channel pass here; methods may be called from any thread.
+
+    ``aside`` may be set: it is called in the shell channel thread with what asks for no reply, and returns whether it
+    has dealt with that itself.
+    """
 
     def __init__(self, kernel: Any, on_cell: OnCell) -> None:
         self._kernel = kernel
         self._on_cell = on_cell
+        self.aside: Callable[[Request], bool] = lambda request: False
         self._told: str | None = None  # the running cell that was told last
         self._thread = kernel.shell_channel_thread
         self._unanswered: dict[str, Request] = {}  # by message id, oldest first
@@ -183,7 +188,7 @@ class Switchboard:
     def _take(self, frames: list[Any]) -> bool:
         header = part_of(frames, HEADER)
         if not str(header.get("msg_type", "")).endswith("_request"):
-            return self._refusal is None
+            return self._refusal is None and not self.aside(Request(header, frames))
         request = Request(header, frames)
         if self._refusal is not None:
             self._refuse(request, self._refusal, {header.get("subshell_id")})

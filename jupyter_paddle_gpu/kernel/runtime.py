@@ -56,6 +56,7 @@ class Runtime:
         self.eviction: Eviction | None = None
         self.link: Link | None = None
         self._session: Session | None = None
+        self.board: Switchboard | None = None
         self.grace_s = GRACE_S
         self.every_s: float | None = None  # between the snapshots made by themselves, where no session says it
         self.periodic = Periodic(self.protection, self.every)
@@ -76,12 +77,12 @@ class Runtime:
         if not self.protecting:
             need_main_thread()
             fault = self._connect()
-            board = Switchboard.attach(kernel, self._on_cell)
+            self.board = Switchboard.attach(kernel, self._on_cell)
             if self.link is not None:
                 from jupyter_paddle_gpu.kernel.session import Session
 
-                self._session = Session(kernel, self.protection, board, self.link)
-            self._protect(KernelEnding(self.training.evict, board, self.watch))
+                self._session = Session(kernel, self.protection, self.board, self.link)
+            self._protect(KernelEnding(self.training.evict, self.board, self.watch))
             if fault is not None:
                 raise fault
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,14 +21,17 @@ from jupyter_client.manager import KernelManager
 import jupyter_paddle_gpu
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
-from jupyter_paddle_gpu.core.wire import Message, Notice, Ready, decode, encode
+from jupyter_paddle_gpu.core.wire import Answer, Call, Message, Notice, Ready, decode, encode
 
 DEADLINE_S = 60.0
 M = TypeVar("M")
 
 
 class AgentEnd:
-    """The agent's end of the line: it speaks the wire, and remembers what the kernel said."""
+    """The agent's end of the line: it speaks the wire, and remembers what the kernel said.
+
+    ``view`` is what it answers to calls, as a server would (None: nothing).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,6 +41,7 @@ class AgentEnd:
         self._server.bind(str(path))
         self._server.listen()
         self._connection: socket.socket | None = None
+        self.view: Mapping[str, object] | None = None
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -48,9 +52,14 @@ class AgentEnd:
             except OSError:
                 return
             self._connection = connection
-            with connection, connection.makefile("rb") as lines:
+            with suppress(ConnectionResetError), connection, connection.makefile("rb") as lines:
                 for line in lines:
-                    self.heard.put(decode(line))
+                    self._hear(decode(line))
+
+    def _hear(self, message: Message) -> None:
+        if isinstance(message, Call) and self.view is not None:
+            self.send(Answer(message.id, self.view))
+        self.heard.put(message)
 
     def send(self, message: Message) -> None:
         self.send_raw(encode(message))
@@ -100,6 +109,7 @@ class Notebook:
     def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
         self.manager, self.client = manager, client
         self.cells: dict[str, Cell] = {}
+        self.own: list[dict[str, Any]] = []  # what the kernel has published by itself, for no request
 
     def begin(self, code: str, **options: Any) -> Cell:
         """Send a cell and return at once."""
@@ -148,6 +158,8 @@ class Notebook:
             return
         cell = self.cells.get(message["parent_header"].get("msg_id"))
         if cell is None:
+            if not message["parent_header"]:
+                self.own.append(message)
             return
         kind, content = message["msg_type"], message["content"]
         if kind == "stream":

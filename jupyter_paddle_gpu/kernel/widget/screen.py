@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +13,10 @@ import traitlets
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.quiet import QUIET_TOPIC
 from jupyter_paddle_gpu.kernel.widget.buttons import press
+from jupyter_paddle_gpu.kernel.widget.hearing import hear
 from jupyter_paddle_gpu.kernel.widget.picture import picture
 from jupyter_paddle_gpu.kernel.widget.texts import texts
-from jupyter_paddle_gpu.kernel.widget.watching import Gaze, Watch
+from jupyter_paddle_gpu.kernel.widget.watching import LOOKING_S, PERHAPS_S, Watch
 
 HERE = Path(__file__).parent
 KEPT = 300  # outlooks whose numbers a browser gets that comes, or comes back
@@ -55,11 +55,12 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
         self._first = watch.glance()  # what an exported page shows
         self.latest: dict[str, Any] = to_plain(self._first)
         self.numbers: deque[list[list[float | None]]] = deque(maxlen=KEPT)
-        self.gaze = Gaze.PERHAPS
+        self.period_s = PERHAPS_S
         self._kernel = kernel
         self._watch = watch
         self._looking: set[str] = set()  # browsers, by the name that they give themselves
         super().__init__(texts=texts())
+        hear(kernel, watch)
         self.on_msg(lambda screen, content, buffers: self.heard(content))
 
     def post(self, outlook: dict[str, Any]) -> None:
@@ -82,20 +83,20 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
         self._watch.remove(self)
         super().close()
 
+    @property
+    def comm_id(self) -> str:
+        """See watching.Screen; empty: it is closed."""
+        return "" if self.comm is None else str(self.comm.comm_id)
+
     def heard(self, content: dict[str, Any]) -> None:
-        """Take what a browser says: that it shows this screen or hides it, or which button was pressed."""
+        """Take what a browser says, from any thread: that it shows this screen or hides it, or a button was pressed."""
         if isinstance(shown := content.get("shown"), bool):
             browser = str(content.get("browser", ""))
             (self._looking.add if shown else self._looking.discard)(browser)
-            self.gaze = self._gaze()
+            self.period_s = LOOKING_S if self._looking else 0.0
             self._watch.look()
         elif (button := content.get("press")) is not None:
             press(str(button), self._said)
-
-    def _gaze(self) -> Gaze:
-        if self._looking:
-            return Gaze.LOOKING
-        return Gaze.AWAY if threading.current_thread() is threading.main_thread() else Gaze.NOBODY
 
     def _said(self, said: Mapping[str, Any]) -> None:
         self.tell(said=said)

@@ -6,10 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from enum import Enum
 from typing import Any, Protocol
-
-from IPython.core.getipython import get_ipython
 
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.notice import EvictionNotice
@@ -21,37 +18,21 @@ from jupyter_paddle_gpu.kernel.widget.outlook import Outlook, Standing, last, le
 log = logging.getLogger(__name__)
 
 GLANCE_S = 0.3  # for a first reading
+LOOKING_S = 1.0  # between two posts to a screen that somebody sees
+PERHAPS_S = 5.0  # the same where nobody has said so yet
 STANDING_S = 5.0  # between two questions about what changes slowly
 
 
-class Gaze(Enum):
-    """Whether somebody looks at a screen.
-
-    A browser says what it shows through the kernel's shell channel, where a cell may hold its word up. What came that
-    way holds until the next cell only.
-
-                   shown     hidden, in a subshell   hidden   a cell begins
-        PERHAPS    LOOKING   NOBODY                  AWAY     PERHAPS
-        LOOKING    LOOKING   NOBODY                  AWAY     LOOKING
-        AWAY       LOOKING   NOBODY                  AWAY     PERHAPS
-        NOBODY     LOOKING   NOBODY                  AWAY     NOBODY
-    """
-
-    PERHAPS = "perhaps"  # nobody has said anything, or nobody could
-    LOOKING = "looking"
-    AWAY = "away"
-    NOBODY = "nobody"
-
-
-PERIODS_S = {Gaze.PERHAPS: 5.0, Gaze.LOOKING: 1.0}  # between two posts; none to the others
-
-
 class Screen(Protocol):
-    """What is told. ``post`` is called from any thread, must not block, and may raise: then it is not told again."""
+    """What is told. ``period_s`` is PERHAPS_S until its browsers say whether they show it, then LOOKING_S or 0: nobody
+    looks. ``post`` is called from any thread and must not block; one that raises is not told again."""
 
-    gaze: Gaze
+    period_s: float
 
+    @property
+    def comm_id(self) -> str: ...
     def post(self, outlook: dict[str, Any]) -> None: ...
+    def heard(self, content: dict[str, Any]) -> None: ...
 
 
 class Watch:
@@ -89,7 +70,7 @@ class Watch:
         self.look()
 
     def look(self, anew: bool = False) -> None:
-        """The gaze of a screen may have changed; ``anew``: something has happened that changes what it shows."""
+        """Somebody may look or look no more; ``anew``: something has happened that changes what it shows."""
         with self._changed:
             if anew:
                 self._standing_s = float("-inf")
@@ -98,12 +79,9 @@ class Watch:
         if self._runtime.link is not None:
             self._runtime.link.watch(self._period_s())
 
-    def cell_begins(self, info: object = None) -> None:
-        """For IPython: see Gaze."""
-        if away := [screen for screen in self._screens if screen.gaze is Gaze.AWAY]:
-            for screen in away:
-                screen.gaze = Gaze.PERHAPS
-            self.look()
+    def screen(self, comm_id: str) -> Screen | None:
+        """Return the screen that browsers know by this id."""
+        return next((screen for screen in self._screens if screen.comm_id == comm_id), None)
 
     def outlook(self) -> Outlook:
         """Return how things stand, as far as it was asked for."""
@@ -117,7 +95,7 @@ class Watch:
         """Ask for everything now, as far as it comes in a moment."""
         self.ask()
         if self._runtime.link is not None:
-            self._runtime.link.watch(PERIODS_S[Gaze.PERHAPS])
+            self._runtime.link.watch(PERHAPS_S)
             with self._changed:
                 self._changed.wait_for(lambda: self._reading is not None, GLANCE_S)
             self._runtime.link.watch(self._period_s())
@@ -133,7 +111,7 @@ class Watch:
                 log.exception("How this kernel stands could not be found out")
 
     def _period_s(self) -> float:
-        return min((PERIODS_S[screen.gaze] for screen in self._screens if screen.gaze in PERIODS_S), default=0.0)
+        return min((screen.period_s for screen in self._screens if screen.period_s > 0), default=0.0)
 
     def _saw(self, reading: Reading) -> None:
         """Called in the link's thread."""
@@ -151,9 +129,9 @@ class Watch:
             with self._changed:
                 self._changed.wait_for(lambda: self._period_s() > 0)
                 # Readings give the beat; without them (no agent, a driver that hangs) the clock does.
-                self._changed.wait_for(lambda: self._fresh, 1.5 * (self._period_s() or 1.0))
+                self._changed.wait_for(lambda: self._fresh, 1.5 * (self._period_s() or LOOKING_S))
                 self._fresh = False
-                looking = [screen for screen in self._screens if screen.gaze in PERIODS_S]
+                looking = [screen for screen in self._screens if screen.period_s > 0]
             if self._leaving is None and looking:
                 self.ask()
                 self._post(looking)
@@ -178,6 +156,4 @@ def watch() -> Watch:
     global _watch
     if _watch is None:
         _watch = Watch(runtime())
-        if (shell := get_ipython()) is not None:
-            shell.events.register("pre_run_cell", _watch.cell_begins)
     return _watch
