@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Machine
+from tests.server.conftest import Machine, eventually
 from tests.server.jupyter import TOKEN, JupyterServer
 
 
@@ -50,10 +51,16 @@ def test_the_stream_begins_with_the_history_and_goes_on_after_a_break(server: Ju
     assert everything[: len(rows)] == rows
 
 
+SCREEN = """
+from jupyter_paddle_gpu.kernel.commands.watch import live
+live().heard({"shown": True, "browser": "ours"})
+"""
+CULLING = ("--MappingKernelManager.cull_idle_timeout=3", "--MappingKernelManager.cull_interval=1")
+
+
 def test_an_idle_kernel_is_culled_while_somebody_looks(machine: Machine) -> None:
     machine.add_kernelspec("plain", {})
-    culling = ("idle_timeout=3", "interval=1")
-    server = JupyterServer(machine.root, "culling", *(f"--MappingKernelManager.cull_{option}" for option in culling))
+    server = JupyterServer(machine.root, "culling", *CULLING)
     try:
         server.ask("POST", "api/kernels", {"name": "plain"})
         request = urllib.request.Request(
@@ -67,3 +74,24 @@ def test_an_idle_kernel_is_culled_while_somebody_looks(machine: Machine) -> None
             assert server.ask("GET", "api/kernels") == []
     finally:
         server.stop()
+
+
+def test_an_idle_kernel_is_culled_while_its_screen_is_told(machine: Machine) -> None:
+    machine.add_kernelspec("plain", {})
+    server = JupyterServer(machine.root, "culling", *CULLING)
+    try:
+        kernel = server.ask("POST", "api/kernels", {"name": "plain"})["id"]
+        asyncio.run(_show_a_screen(server, kernel))
+        eventually(lambda: server.ask("GET", "api/kernels") == [])
+    finally:
+        server.stop()
+
+
+async def _show_a_screen(server: JupyterServer, kernel: str) -> None:
+    """Open one that is told every second."""
+    notebook = await server.connect(kernel)
+    try:
+        assert await notebook.run("%load_ext jupyter_paddle_gpu") == ""
+        assert await notebook.run(SCREEN) == ""
+    finally:
+        await notebook.close()
