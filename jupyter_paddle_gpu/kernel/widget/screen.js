@@ -168,6 +168,7 @@ function render({ model, el }) {
     const left = l ? Math.max(0, (leavingMs - performance.now()) / 1000) : 0;
     const counts = l && l.outcome == null && heardMs != null;
     dial.replaceChildren(...(counts ? [ring(left, l.grace_s)] : []));
+    dial.hidden = !counts;
     root.dataset.state = l ? (l.outcome ?? "evicting") : s.state || "none";
     write(state, words(now) + (counts && l.by ? `, ${say("by", { by: l.by })}` : ""));
     const { budget, newest, tight } = safety(now);
