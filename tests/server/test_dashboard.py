@@ -62,7 +62,7 @@ def test_every_metric_has_a_panel() -> None:
 
 
 def test_what_is_written_for_administrators_names_every_metric_and_every_field_of_the_events() -> None:
-    written = (Path(__file__).parents[2] / "docs" / "observing.md").read_text()
+    written = (Path(__file__).parents[2] / "notebooks" / "observing.md").read_text()
     named = set(re.findall(r"`([\w.]+)`", written))
     series = {name.removesuffix("_bucket") for names, _labels in families().values() for name in names}
     assert {name for name in series if not name.endswith(("_sum", "_count"))} <= named
