@@ -23,7 +23,7 @@ def notebook(lab: Lab, machine: Machine, *cells: str) -> None:
     ]
     content = {"cells": sources, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     (machine.root / "notebooks" / "a.ipynb").write_text(json.dumps(content))
-    lab.page.goto(f"http://{lab.server.base}lab/tree/a.ipynb")
+    lab.open("lab/tree/a.ipynb")
     expect(lab.page.locator(".jp-Notebook")).to_be_visible(timeout=PATIENCE_MS)
     expect(lab.page.get_by_role("button", name="training | Idle")).to_be_visible(timeout=PATIENCE_MS)
     lab.page.get_by_role("menuitem", name="Run", exact=True).click()
