@@ -1,4 +1,4 @@
-"""Who stands between the notice of a container's end and this process: a shell keeps SIGTERM to itself."""
+"""The processes above one: whose it is, and whether a shell among them keeps a container's SIGTERM to itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-_PROC = Path("/proc")
+PROC = Path("/proc")
 _INITS = {"systemd", "init"}  # the first process of a machine; a container's is a program of its user's
 _SHELLS = {"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"}
 
@@ -23,23 +23,24 @@ def shell_above(pid: int | None = None, top: int = 1) -> str | None:
     The SIGTERM that ends a container goes to its first process. A shell that waits for a command does not pass it on:
     as the first process it does not even end by it. ``exec`` puts the command in the shell's place. None: no shell.
     """
-    for ancestor in _above(os.getpid() if pid is None else pid, top):
+    for ancestor in above(os.getpid() if pid is None else pid, top):
         if _name(ancestor) in _SHELLS:
             return _command(ancestor)
     return None
 
 
-def _above(pid: int, top: int) -> Iterator[int]:
+def above(pid: int, top: int = 1, proc: Path = PROC) -> Iterator[int]:
+    """Yield its parent, that one's parent, up to ``top`` or as far as ``proc`` shows them."""
     while pid not in (0, top):
-        pid = _parent(pid)
+        pid = _parent(pid, proc)
         if pid > 0:
             yield pid
 
 
-def _parent(pid: int) -> int:
+def _parent(pid: int, proc: Path) -> int:
     """Return its parent's id; 0 where it has none, or none that is seen from here."""
     try:
-        status = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        status = (proc / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return 0
     return int(status.rpartition(")")[2].split()[1])  # proc(5): pid (comm) state ppid; comm may hold anything
@@ -47,14 +48,14 @@ def _parent(pid: int) -> int:
 
 def _name(pid: int) -> str:
     try:
-        return (_PROC / str(pid) / "comm").read_text(errors="replace").strip()
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     except OSError:
         return ""
 
 
 def _command(pid: int) -> str:
     try:
-        parts = (_PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        parts = (PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:
         return _name(pid)
     return shlex.join(part.decode(errors="replace") for part in parts)

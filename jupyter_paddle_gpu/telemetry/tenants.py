@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from jupyter_paddle_gpu.telemetry.ancestors import PROC, above
+
 _FIRST_NAMESPACE = "pid:[4026531836]"  # of the machine itself: PROC_PID_INIT_INO in Linux
 OWN, OTHERS = "memory_own_bytes", "memory_others_bytes"
 
@@ -17,7 +19,7 @@ FOREIGN = "the driver numbers processes as the machine does, this container in a
 class Tenants:
     """Tells this process and its descendants from all others; ``proc`` is where Linux shows processes."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._sees_all = _sees_all(proc)
 
@@ -29,13 +31,8 @@ class Tenants:
         return shares(processes, self._is_ours, self._sees_all)
 
     def _is_ours(self, pid: int) -> bool:
-        while pid > 1 and pid != os.getpid():
-            try:
-                text = (self._proc / str(pid) / "stat").read_text(errors="replace")
-            except OSError:  # it has ended, or is not shown to us
-                return False
-            pid = int(text.rpartition(")")[2].split()[1])
-        return pid == os.getpid()
+        own = os.getpid()
+        return pid == own or own in above(pid, own, self._proc)
 
 
 def shares(
