@@ -26,11 +26,7 @@ TOP = [sys.executable, "-m", "jupyter_paddle_gpu.admin.app", "top"]
 
 @pytest.fixture
 def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> driver.Machine:
-    driver.build(tmp_path)
-    played = driver.Machine(tmp_path)
-    for name, value in played.environment.items():
-        monkeypatch.setenv(name, value)
-    return played
+    return driver.play(tmp_path, monkeypatch)
 
 
 def once() -> str:

@@ -20,12 +20,7 @@ Run = Callable[..., RunningAgent]
 @pytest.fixture
 def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> driver.Machine:
     """Four GPUs for the agents of this test."""
-    driver.build(tmp_path)
-    machine = driver.Machine(tmp_path)
-    machine.is_now("gpus 4")
-    for name, value in machine.environment.items():
-        monkeypatch.setenv(name, value)
-    return machine
+    return driver.play(tmp_path, monkeypatch, "gpus 4")
 
 
 def seen_until(server: Connection, fits: Callable[[Seen], bool]) -> Seen:

@@ -35,12 +35,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def gpus(tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> driver.Machine:
     """The GPUs of the test's machine: one, until the test says otherwise."""
-    driver.build(tmp_path)
-    played = driver.Machine(tmp_path)
-    played.is_now("gpus 1")
-    for name, value in played.environment.items():
-        monkeypatch.setenv(name, value)
-    return played
+    return driver.play(tmp_path, monkeypatch, "gpus 1")
 
 
 def user_setting(settings: Path, plugin: str, **values: object) -> None:

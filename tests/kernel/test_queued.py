@@ -20,7 +20,7 @@ def test_what_a_wrapped_handler_waits_with_is_found_once(begun: bool) -> None:
     async def shell_main(subshell_id: str | None, msg: list[str]) -> None:
         await asyncio.sleep(60)
 
-    assert found(_async_in_context(partial_of(shell_main)), begun) == [FIRST, SECOND]
+    assert found(_async_in_context(partial(shell_main, None)), begun) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -36,11 +36,6 @@ def test_tasks_of_others_are_left_alone() -> None:
         await asyncio.sleep(60)
 
     assert found(poll, begun=True) == []
-
-
-def partial_of(handler: Any) -> Any:
-    """Return what ipykernel registers: its handler for the main shell."""
-    return partial(handler, None)
 
 
 def found(handler: Any, begun: bool) -> list[list[Any]]:

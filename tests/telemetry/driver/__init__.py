@@ -31,6 +31,16 @@ class Machine:
         (self.directory / LIBRARY).unlink()
 
 
+def play(directory: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> Machine:
+    """Build the library, and let what this test starts find the machine of these lines with it."""
+    build(directory)
+    machine = Machine(directory)
+    machine.is_now(*lines)
+    for name, value in machine.environment.items():
+        monkeypatch.setenv(name, value)
+    return machine
+
+
 def build(directory: Path) -> Path:
     """Compile the library into ``directory`` and return its path.
 
