@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -16,4 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in a shell's background: all it starts would ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fuzz", max_examples=int(config.getoption("--fuzz")), deadline=None)
