@@ -18,6 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in a shell's background: all it starts would ignore it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background, as would all that the tests start
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fuzz", max_examples=int(config.getoption("--fuzz")), deadline=None)
