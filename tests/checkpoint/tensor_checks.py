@@ -48,6 +48,14 @@ def what_is_not_contiguous_comes_back_in_its_order(tmp_path: Path, how: str) -> 
     assert np.array_equal(tensors.build(raw).numpy(), view.numpy())
 
 
+def a_large_one_comes_back_whole(tmp_path: Path, nbytes: int) -> None:
+    values = np.arange(nbytes, dtype="int64").astype("uint8") ^ (np.arange(nbytes) // 65_537 % 251).astype("uint8")
+    raw = through_a_file(tmp_path, tensors.live(paddle.to_tensor(values)))
+    back = tensors.build(raw)
+    assert np.array_equal(back.numpy(), values)
+    assert bytes(tensors.live(back).data) == values.tobytes()
+
+
 def a_type_that_has_no_place_is_named() -> None:
     class Text:
         dtype = "paddle.pstring"

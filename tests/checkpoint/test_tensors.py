@@ -33,6 +33,11 @@ def test_what_is_not_contiguous_comes_back_in_its_order(tmp_path: Path, how: str
     check("what_is_not_contiguous_comes_back_in_its_order", tmp_path, how)
 
 
+@pytest.mark.parametrize("nbytes", [4 * 2**20 - 1, 4 * 2**20, 9 * 2**20 + 3])  # written back by one thread, then by two
+def test_a_large_one_comes_back_whole(tmp_path: Path, nbytes: int) -> None:
+    check("a_large_one_comes_back_whole", tmp_path, nbytes)
+
+
 def test_a_type_that_has_no_place_is_named() -> None:
     check("a_type_that_has_no_place_is_named")
 
