@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
@@ -10,6 +11,9 @@ from IPython.display import display
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError
 from jupyter_paddle_gpu.kernel.parser import MAGIC, HelpShown, nearest, parser_of, split
+
+if TYPE_CHECKING:
+    from jupyter_paddle_gpu.kernel.commands.command import Command
 
 
 @magics_class
@@ -20,13 +24,14 @@ class PaddleGpuMagics(Magics):  # type: ignore[misc]  # IPython has no types
     def paddle_gpu(self, line: str) -> None:
         """Preemptible GPUs for this notebook: %paddle_gpu status, request, release, save, restore, … (see --help)."""
         try:
-            shown = run(line, self.shell.user_ns)
+            command, args = parse(line)
+            display(command.run(args, self.shell.user_ns))
         except HelpShown as help_:
             print(help_)
         except PaddleGpuError as error:
             raise UsageError(str(error)) from None  # IPython shows its text alone, and the cell has failed
         else:
-            display(shown)
+            command.after()
 
 
 def register(shell: Any) -> None:
@@ -42,8 +47,8 @@ def unregister(shell: Any) -> None:
     shell.strdispatchers["complete_command"].strs.pop(MAGIC, None)
 
 
-def run(line: str, variables: dict[str, Any]) -> object:
-    """Run one line and return what is to be shown. Raises PaddleGpuError, HelpShown."""
+def parse(line: str) -> tuple[Command, argparse.Namespace]:
+    """Return what one line calls, with its arguments. Raises PaddleGpuError, HelpShown."""
     from jupyter_paddle_gpu.kernel.commands import COMMANDS  # the first use pays, not the loading of the extension
 
     words = split(line) or ["status"]
@@ -55,7 +60,7 @@ def run(line: str, variables: dict[str, Any]) -> object:
     if command is None:
         hint = nearest(words[0].lower(), [*COMMANDS, "--help"])
         raise RequestError(f"{MAGIC} has no subcommand {words[0]}.{hint}", f"There are: {', '.join(COMMANDS)}.")
-    return command.run(parser_of(command).parse_args(words[1:]), variables)
+    return command, parser_of(command).parse_args(words[1:])
 
 
 def overview() -> str:

@@ -20,8 +20,10 @@ from jupyter_client.manager import KernelManager
 
 import jupyter_paddle_gpu
 from jupyter_paddle_gpu.core.agentspec import ENV_AGENT, ENV_SESSION
+from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.wire import Answer, Call, Message, Notice, Ready, decode, encode
+from jupyter_paddle_gpu.placement.base import Overview
 
 DEADLINE_S = 60.0
 M = TypeVar("M")
@@ -30,7 +32,7 @@ M = TypeVar("M")
 class AgentEnd:
     """The agent's end of the line: it speaks the wire, and remembers what the kernel said.
 
-    ``view`` is what it answers to calls, as a server would (None: nothing).
+    ``view`` is what it answers to calls, as a server would that lends no devices (None: nothing).
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +60,7 @@ class AgentEnd:
 
     def _hear(self, message: Message) -> None:
         if isinstance(message, Call) and self.view is not None:
-            self.send(Answer(message.id, self.view))
+            self.send(Answer(message.id, to_plain(Overview()) if message.method == "overview" else self.view))
         self.heard.put(message)
 
     def send(self, message: Message) -> None:
@@ -94,6 +96,7 @@ class Cell:
 
     def __init__(self) -> None:
         self.text, self.data = "", list[Any]()
+        self.displays: dict[str, Any] = {}  # what stands in its page now, of what can be changed later
         self.errors: list[dict[str, Any]] = []
         self.replies: list[dict[str, Any]] = []
         self.idle = 0
@@ -114,6 +117,15 @@ class Notebook:
     def begin(self, code: str, **options: Any) -> Cell:
         """Send a cell and return at once."""
         cell = self.cells[self.client.execute(code, **options)] = Cell()
+        return cell
+
+    def page(self, code: str) -> Cell:
+        """Run a cell as a page does, which names it."""
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": True}
+        message = self.client.session.msg("execute_request", content, metadata={"cellId": "c1"})
+        cell = self.cells[message["header"]["msg_id"]] = Cell()
+        self.client.shell_channel.send(message)
+        self.end(cell)
         return cell
 
     def read(self, until: Callable[[], bool], timeout_s: float = DEADLINE_S) -> None:
@@ -170,6 +182,13 @@ class Notebook:
             cell.replies.append(content)
         elif kind in ("display_data", "execute_result"):
             cell.data.append(content["data"])
+            if name := content.get("transient", {}).get("display_id"):
+                cell.displays[name] = content["data"]
+        elif kind == "update_display_data":
+            name = content["transient"]["display_id"]
+            for other in self.cells.values():
+                if name in other.displays:
+                    other.displays[name] = content["data"]
         elif kind == "status" and content["execution_state"] == "idle":
             cell.idle += 1
 

@@ -9,24 +9,20 @@ from typing import Any
 
 import pytest
 
+from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.core.telemetry import GpuSample, HostSample, Reading
 from jupyter_paddle_gpu.core.wire import Call, Seen, Served, Watch
 from jupyter_paddle_gpu.kernel.widget import texts
+from jupyter_paddle_gpu.server.view import SessionView
 from tests.kernel.kernels import AgentEnd, Notebook
 
 HERE = Path(texts.__file__).parent
 VIEW = "application/vnd.jupyter.widget-view+json"
-SESSION = {
-    "state": "running",
-    "devices": ["0"],
-    "device_kind": "GPU",
-    "request": {"tier": "notebook", "grace_s": 60.0},
-    "wanted": None,
-    "position": None,
-    "why": "",
-    "detail": "",
-}
+REQUESTED = GpuRequest(gpus=1, tier="notebook", grace_s=60.0)
+SESSION = to_plain(SessionView("5e551011", "a.ipynb", "paddle-gpu", State.RUNNING, REQUESTED, ("0",), "GPU"))
 BUSY = "import time\nprint('on')\nwhile True: time.sleep(0.01)"
 KEEP = "from jupyter_paddle_gpu import guard\nbest = [1]\nguard.keep(best=best)"
 

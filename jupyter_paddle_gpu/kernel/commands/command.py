@@ -14,7 +14,8 @@ class Command:
     """``run`` gets the parsed arguments and the user's variables, and returns what is shown. Raises PaddleGpuError.
 
     ``complete`` gives the words that may stand as a positional argument, from the words before it and the user's
-    variables; ``values`` the words that may stand behind an option.
+    variables; ``values`` the words that may stand behind an option. ``after`` shows what stands
+    below that.
     """
 
     name: str
@@ -23,3 +24,4 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     complete: Callable[[Sequence[str], Namespace], list[str]] = lambda given, variables: []
     values: Mapping[str, Callable[[], list[str]]] = field(default_factory=dict)
+    after: Callable[[], None] = lambda: None

@@ -12,6 +12,7 @@ from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
 from jupyter_paddle_gpu.core.units import format_duration, format_quantity
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.commands.others import ladder, overview
+from jupyter_paddle_gpu.kernel.commands.watch import tail
 from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, too_short
 from jupyter_paddle_gpu.kernel.move import move_notebook
 from jupyter_paddle_gpu.kernel.runtime import runtime
@@ -173,6 +174,7 @@ COMMANDS = (
         request,
         _add_request_arguments,
         values={"--tier": lambda: [tier.name for tier in ladder()], "--every": lambda: ["auto", "off", "10m"]},
+        after=tail.show,
     ),
     Command("release", "save, and give the GPU back", release),
     Command("explain", "why this kernel waits, and who holds what", explain),

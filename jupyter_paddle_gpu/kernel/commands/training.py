@@ -12,6 +12,7 @@ from jupyter_paddle_gpu.core.errors import NotKept
 from jupyter_paddle_gpu.core.units import format_duration, format_size
 from jupyter_paddle_gpu.kernel import guard
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
+from jupyter_paddle_gpu.kernel.commands.watch import tail
 from jupyter_paddle_gpu.kernel.parser import nearest
 from jupyter_paddle_gpu.kernel.runtime import runtime
 
@@ -115,7 +116,14 @@ def _add_restore_arguments(parser: argparse.ArgumentParser) -> None:
 
 COMMANDS = (
     Command("save", "save the training now", save),
-    Command("restore", "restore the newest good snapshot", restore, _add_restore_arguments, _snapshot_names),
+    Command(
+        "restore",
+        "restore the newest good snapshot",
+        restore,
+        _add_restore_arguments,
+        _snapshot_names,
+        after=tail.show,
+    ),
     Command(
         "snapshots",
         "list this notebook's snapshots; show, verify, pin, unpin, delete, export one",

@@ -1,22 +1,28 @@
-"""watch: the live view, where there is a notebook and anywidget; else the same facts, standing still."""
+"""The live view, where there is a notebook and anywidget: ``watch``, and the end of what other commands show."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import DisplayHandle, display
 
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
-from jupyter_paddle_gpu.kernel.widget.picture import still
+from jupyter_paddle_gpu.kernel.runtime import runtime
+from jupyter_paddle_gpu.kernel.widget.picture import picture, still
+from jupyter_paddle_gpu.kernel.widget.watching import Watch
 from jupyter_paddle_gpu.kernel.widget.watching import watch as of_this_kernel
+
+if TYPE_CHECKING:
+    from jupyter_paddle_gpu.kernel.widget.screen import WatchScreen
 
 log = logging.getLogger(__name__)
 
 
-def live() -> object | None:
+def live() -> WatchScreen | None:
     """Return a new screen; None where it cannot be: no notebook, or no anywidget."""
-    from ipykernel.kernelbase import Kernel
-
-    if not Kernel.initialized():
+    if (kernel := _kernel()) is None:
         return None
     try:
         from jupyter_paddle_gpu.kernel.widget.screen import WatchScreen
@@ -24,7 +30,7 @@ def live() -> object | None:
         log.debug("There is no live view: %s", error)
         return None
     watch = of_this_kernel()
-    screen = WatchScreen(Kernel.instance(), watch)
+    screen = WatchScreen(kernel, watch)
     watch.add(screen)
     return screen
 
@@ -32,5 +38,52 @@ def live() -> object | None:
 def watch(args: argparse.Namespace, variables: Namespace) -> object:
     return live() or still(of_this_kernel().glance())
 
+
+class Tail:
+    """The live view that ends the output of some commands: one per kernel, in the cell that had such a command last."""
+
+    def __init__(self) -> None:
+        self._screen: WatchScreen | None = None
+        self._handle: DisplayHandle | None = None
+
+    def show(self) -> None:
+        """Show it in the running cell; where it was before, a picture stays. What goes wrong with it is logged.
+
+        Nothing is shown where nobody looks, or where somebody already sees a screen that they asked for.
+        """
+        watch = of_this_kernel()
+        if runtime().link is None or not _in_page() or watch.seen(besides=self._screen):
+            return
+        try:
+            self._show(watch)
+        except Exception:
+            log.exception("The live view could not be shown")
+
+    def _show(self, watch: Watch) -> None:
+        watch.look(anew=True)
+        outlook = watch.glance()
+        if self._screen is None or not self._screen.comm_id:  # closed, with all widgets perhaps
+            self._screen = live()
+        if self._screen is None:
+            return
+        if self._handle is not None:
+            self._handle.update(picture(outlook))
+        self._handle = display(self._screen, display_id=True)
+
+
+def _kernel() -> Any:
+    """Return this process's ipykernel; None in a terminal or a script."""
+    from ipykernel.kernelbase import Kernel
+
+    return Kernel.instance() if Kernel.initialized() else None
+
+
+def _in_page() -> bool:
+    """Whether a page runs the cell: only those name their cells; tools that execute notebooks, and consoles, do not."""
+    request = {} if (kernel := _kernel()) is None else kernel.get_parent("shell")
+    return "cellId" in request.get("metadata", {})
+
+
+tail = Tail()
 
 COMMANDS = (Command("watch", "see state, GPU, memory and the last snapshot live", watch),)

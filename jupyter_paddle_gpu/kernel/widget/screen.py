@@ -52,8 +52,7 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
     texts = traitlets.Dict().tag(sync=True)
 
     def __init__(self, kernel: Any, watch: Watch) -> None:
-        self._first = watch.glance()  # what an exported page shows
-        self.latest: dict[str, Any] = to_plain(self._first)
+        self.latest: dict[str, Any] = to_plain(watch.glance())
         self.numbers: deque[list[list[float | None]]] = deque(maxlen=KEPT)
         self.period_s = PERHAPS_S
         self._kernel = kernel
@@ -108,5 +107,5 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
         if bundle is None:
             return None
         data, metadata = bundle
-        facts = picture(self._first)
+        facts = picture(self._watch.outlook())  # what an exported page shows
         return {**data, "text/plain": str(facts), "text/html": facts._repr_html_()}, metadata

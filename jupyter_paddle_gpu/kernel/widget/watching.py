@@ -83,6 +83,10 @@ class Watch:
         """Return the screen that browsers know by this id."""
         return next((screen for screen in self._screens if screen.comm_id == comm_id), None)
 
+    def seen(self, besides: Screen | None) -> bool:
+        """Whether a browser has said that it shows another screen."""
+        return any(screen.period_s == LOOKING_S for screen in self._screens if screen is not besides)
+
     def outlook(self) -> Outlook:
         """Return how things stand, as far as it was asked for."""
         leaves = None if self._leaving is None else leaving(*self._leaving)
