@@ -12,6 +12,7 @@ from tests.server.conftest import Machine
 
 LOAD = "%load_ext jupyter_paddle_gpu"
 WATCH = "%paddle_gpu watch"
+REQUEST = "%paddle_gpu request --grace 30s"
 
 
 def notebook(lab: Lab, machine: Machine, *cells: str) -> None:
@@ -41,3 +42,14 @@ def test_it_shows_the_gpu_live(lab: Lab, screen: Locator) -> None:
     screen.get_by_role("button", name="Show more").click()
     says(screen, "host", "cores")
     lab.picture("watch")
+
+
+def test_a_request_ends_in_it_and_it_goes_with_the_next_one(lab: Lab, machine: Machine) -> None:
+    notebook(lab, machine, LOAD, REQUEST, REQUEST)
+    screen = lab.page.get_by_role("group", name="Paddle GPU")
+    says(screen, "running", "notebook", "GPU")
+    first, second = (lab.page.locator(".jp-CodeCell").nth(i) for i in (1, 2))
+    says(first, "Requested", "as of")
+    expect(first.get_by_role("group", name="Paddle GPU")).to_have_count(0)
+    expect(second.get_by_role("group", name="Paddle GPU")).to_be_visible()
+    lab.picture("watch-request")
