@@ -8,10 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.placement.local.parent import tied_to_parent
+from jupyter_paddle_gpu.telemetry.processes import everyone
 
 
 class CannotRun(PaddleGpuError):
@@ -69,10 +69,4 @@ class Job:
 
 def _group_lives(group: int) -> bool:
     """Whether a process of the group runs; one that has ended and waits to be reaped does not."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                state, _parent, its_group = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:3]
-                if int(its_group) == group and state != b"Z":
-                    return True
-    return False
+    return any(process.group == group for process in everyone())

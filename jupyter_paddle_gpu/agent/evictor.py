@@ -11,10 +11,10 @@ from jupyter_paddle_gpu.agent.eviction import Eviction
 from jupyter_paddle_gpu.agent.kernel_life import POLITE_S, KernelLife
 from jupyter_paddle_gpu.agent.kernel_process import KernelProcess
 from jupyter_paddle_gpu.agent.peers import Peer
-from jupyter_paddle_gpu.agent.processes import process_alive
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
 from jupyter_paddle_gpu.core.wire import Message, Notice, Noticed, Served
+from jupyter_paddle_gpu.telemetry.processes import lives
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def _may_still_answer(process: KernelProcess, eviction: Eviction) -> bool:
     Not asked of the connections: the kernel's workers hold copies of them.
     """
     told = [who for who in eviction.waiting if isinstance(who, Peer)]
-    return any(process_alive(peer.pid) for peer in told) if eviction.anybody_told else process.group_alive
+    return any(lives(peer.pid) for peer in told) if eviction.anybody_told else process.group_alive
 
 
 def _why_unanswered(process: KernelProcess, waited_s: float) -> str:

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-PROC = Path("/proc")
+from jupyter_paddle_gpu.telemetry.processes import PROC, find
+
 _INITS = {"systemd", "init"}  # the first process of a machine; a container's is a program of its user's
 _SHELLS = {"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"}
 
@@ -31,19 +32,9 @@ def shell_above(pid: int | None = None, top: int = 1) -> str | None:
 
 def above(pid: int, top: int = 1, proc: Path = PROC) -> Iterator[int]:
     """Yield its parent, that one's parent, up to ``top`` or as far as ``proc`` shows them."""
-    while pid not in (0, top):
-        pid = _parent(pid, proc)
-        if pid > 0:
-            yield pid
-
-
-def _parent(pid: int, proc: Path) -> int:
-    """Return its parent's id; 0 where it has none, or none that is seen from here."""
-    try:
-        status = (proc / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return 0
-    return int(status.rpartition(")")[2].split()[1])  # proc(5): pid (comm) state ppid; comm may hold anything
+    while pid != top and (process := find(pid, proc)) is not None and process.parent:
+        pid = process.parent
+        yield pid
 
 
 def _name(pid: int) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from jupyter_paddle_gpu.telemetry.ancestors import PROC, above
+from jupyter_paddle_gpu.telemetry.ancestors import above
+from jupyter_paddle_gpu.telemetry.processes import PROC
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # of the machine itself: PROC_PID_INIT_INO in Linux
 OWN, OTHERS = "memory_own_bytes", "memory_others_bytes"

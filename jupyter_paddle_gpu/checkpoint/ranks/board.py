@@ -15,9 +15,9 @@ from typing import TypeVar
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
 from jupyter_paddle_gpu.core.errors import WireError
 from jupyter_paddle_gpu.core.ranks import Answer, Call, World
+from jupyter_paddle_gpu.telemetry.processes import lives
 
 _DIRECTORY = ".ranks"
-_GONE = {"Z", "X", "x"}  # the states of a process that has ended
 
 Note = TypeVar("Note", Call, Answer)
 
@@ -69,10 +69,4 @@ def gone(note: Call | Answer) -> bool:
     """Whether the process that left this note is known to have ended; False where nobody here can know."""
     if not note.home or note.home != home():
         return False
-    try:
-        text = Path(f"/proc/{note.pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return note.pid != os.getpid()
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] in _GONE
+    return note.pid != os.getpid() and not lives(note.pid)

@@ -15,6 +15,7 @@ from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, encode
 from jupyter_paddle_gpu.placement.base import Gone
 from jupyter_paddle_gpu.placement.lines import AgentLines, Streams
+from jupyter_paddle_gpu.telemetry.processes import find
 
 RETRY_S = 0.02  # between two looks at an agent that starts or ends: it takes 0.2 s, a look takes microseconds
 
@@ -26,34 +27,26 @@ class AgentProcess:
         self.pid = pid
         self.exit_code: int | None = None  # as shells say it; None while it runs, or where only its parent knew
         self._child = child
-        self._started = _start_time(pid)
+        self._seen = find(pid)
 
     def ended(self) -> bool:
         """Whether the process is no more."""
         if self._child:
             self._reap()
             return not self._child
-        return self._started is None or _start_time(self.pid) != self._started
+        now = find(self.pid)
+        return self._seen is None or now is None or now.ended or now.started != self._seen.started
 
     def _reap(self) -> None:
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:  # somebody of this process reaps all children
-            self._started, self._child = None, False
+            self._seen, self._child = None, False
             return
         if pid:
             code = os.waitstatus_to_exitcode(status)
             self.exit_code = code if code >= 0 else 128 - code
-            self._started, self._child = None, False
-
-
-def _start_time(pid: int) -> str | None:
-    """Return when a process started, which tells it from a later one of the same number; None for a dead one."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]  # proc(5): state is the 3rd field, starttime the 22nd
+            self._seen, self._child = None, False
 
 
 async def connect(
