@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
@@ -14,6 +13,14 @@ from jupyter_paddle_gpu.kernel.parser import MAGIC, HelpShown, nearest, parser_o
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.commands.command import Command
+
+
+class UsageError(PaddleGpuError):
+    """What a line could not do. It is shown alone, as IPython's own of that name, but also by tools that show the
+    traceback of a cell and nothing else."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
 
 
 @magics_class
@@ -29,7 +36,7 @@ class PaddleGpuMagics(Magics):  # type: ignore[misc]  # IPython has no types
         except HelpShown as help_:
             print(help_)
         except PaddleGpuError as error:
-            raise UsageError(str(error)) from None  # IPython shows its text alone, and the cell has failed
+            raise UsageError(str(error)) from None
         else:
             command.after()
 

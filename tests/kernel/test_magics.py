@@ -231,8 +231,8 @@ def test_a_fault_fails_the_cell_of_a_real_kernel_without_the_traceback_of_an_ear
         cell = opened.run("%paddle_gpu statsu")
         assert cell.replies[0]["status"] == "error"
         assert cell.replies[0]["ename"] == "UsageError"
-        assert not cell.replies[0]["traceback"]
-        assert cell.text.startswith("UsageError: %paddle_gpu has no subcommand statsu. Did you mean status?")
+        assert cell.replies[0]["traceback"] == [cell.error]
+        assert cell.error.startswith("UsageError: %paddle_gpu has no subcommand statsu. Did you mean status?")
         assert {"text/plain", "text/html"} <= set(opened.run("%paddle_gpu status").data[0])
         code = "x = 1\n%paddle_gpu request --tier ur\ny = 2"
         content = opened.client.complete(code, code.index("\ny"), reply=True, timeout=30)["content"]

@@ -43,7 +43,7 @@ class NotebookSocket:
             "username": "",
             "session": "s",
         }
-        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False, "stop_on_error": True}
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": True}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
         await self._connection.write_message(json.dumps(message))
         return await asyncio.wait_for(self._output(header["msg_id"]), patience_s)

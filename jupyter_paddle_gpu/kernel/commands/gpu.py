@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_paddle_gpu.core.display import Facts, Shown, Table
-from jupyter_paddle_gpu.core.errors import AgentUnreachable
+from jupyter_paddle_gpu.core.errors import AgentUnreachable, RequestError
 from jupyter_paddle_gpu.core.request import FIELDS, GpuRequest
 from jupyter_paddle_gpu.core.units import format_duration, format_quantity
+from jupyter_paddle_gpu.kernel import client
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.commands.others import ladder, overview
 from jupyter_paddle_gpu.kernel.commands.watch import tail
@@ -103,13 +104,13 @@ def request(args: argparse.Namespace, variables: Namespace) -> Shown:
     params = {name: getattr(args, name) for name in FIELDS}
     asked = GpuRequest().changed(**params)  # a fault is said before anything moves
     ladder().get(asked.tier)
-    given = {name: value for name, value in params.items() if value is not None}
-    guard = look(runtime())
-    if runtime().link is None:
+    given = {name: value for name, value in params.items() if value is not None} or {"gpus": 1}
+    guard, before = look(runtime()), session_view()
+    if client.by_tool() and _moves(before, given):
+        raise _needs_another_kernel(asked.gpus)
+    if before is None:
         moved = [("what happens", move_notebook(given))]
         return Facts("The notebook moves to the kernel “Paddle GPU”", moved, too_short(guard, asked.grace_s))
-    if not given:
-        given = {"gpus": 1}
     view = runtime().call("request", given)
     assert isinstance(view, dict), "the server answers with the session"  # noqa: S101  # a fault of ours
     grace_s = float(view["request"]["grace_s"])
@@ -119,6 +120,24 @@ def request(args: argparse.Namespace, variables: Namespace) -> Shown:
         auto = "as often as a hundredth of the time allows"
         rows.append(("automatic", auto if every_s is None else _by_itself(every_s)))
     return Facts("Requested", rows, too_short(guard, grace_s))
+
+
+def _moves(view: Mapping[str, Any] | None, given: Mapping[str, object]) -> bool:
+    """Whether another kernel process is needed for that."""
+    return view is None or given.get("gpus", view["request"]["gpus"]) != view["request"]["gpus"]
+
+
+def _needs_another_kernel(gpus: int) -> RequestError:
+    """Return why a notebook that a tool executes gets no other number of GPUs."""
+    next_step = (
+        "Give it the kernel “Paddle GPU” from the start: jupyter execute --kernel_name=paddle-gpu, "
+        "papermill -k paddle-gpu, jupyter nbconvert --ExecutePreprocessor.kernel_name=paddle-gpu."
+    )
+    if gpus == 0:
+        next_step = "Leave it out: the GPU is given back when the notebook ends."
+    elif gpus > 1:
+        next_step += f" It has 1 GPU: a copy of its kernelspec with {gpus} in “config” has {gpus}."
+    return RequestError("Another number of GPUs needs a new kernel, and a tool does not begin again with it", next_step)
 
 
 def release(args: argparse.Namespace, variables: Namespace) -> Shown:

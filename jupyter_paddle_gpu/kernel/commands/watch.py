@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
+from jupyter_paddle_gpu.kernel import client
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.runtime import runtime
 from jupyter_paddle_gpu.kernel.widget.picture import picture, still
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 def live() -> WatchScreen | None:
     """Return a new screen; None where it cannot be: no notebook, or no anywidget."""
-    if (kernel := _kernel()) is None:
+    if (kernel := client.kernel()) is None:
         return None
     try:
         from jupyter_paddle_gpu.kernel.widget.screen import WatchScreen
@@ -52,7 +53,7 @@ class Tail:
         Nothing is shown where nobody looks, or where somebody already sees a screen that they asked for.
         """
         watch = of_this_kernel()
-        if runtime().link is None or not _in_page() or watch.seen(besides=self._screen):
+        if runtime().link is None or not client.in_page() or watch.seen(besides=self._screen):
             return
         try:
             self._show(watch)
@@ -69,19 +70,6 @@ class Tail:
         if self._handle is not None:
             self._handle.update(picture(outlook))
         self._handle = display(self._screen, display_id=True)
-
-
-def _kernel() -> Any:
-    """Return this process's ipykernel; None in a terminal or a script."""
-    from ipykernel.kernelbase import Kernel
-
-    return Kernel.instance() if Kernel.initialized() else None
-
-
-def _in_page() -> bool:
-    """Whether a page runs the cell: only those name their cells; tools that execute notebooks, and consoles, do not."""
-    request = {} if (kernel := _kernel()) is None else kernel.get_parent("shell")
-    return "cellId" in request.get("metadata", {})
 
 
 tail = Tail()
