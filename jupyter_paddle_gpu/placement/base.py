@@ -98,14 +98,20 @@ class Pending(Protocol):
         """Leave the queue at once; devices that were just granted go back. May be repeated."""
 
 
+@dataclass(frozen=True)
+class Reconnected:
+    """The connection to an agent broke and is there again: what was on its way may be lost, and the agent has forgotten
+    what was asked of it over the old one."""
+
+
 class Placed(Protocol):
     """An agent that runs, and the connection to it."""
 
     @property
     def devices(self) -> tuple[Device, ...]: ...
 
-    async def receive(self) -> Message | None:
-        """Return the agent's next message; None once the agent has ended. Reconnects by itself."""
+    async def receive(self) -> Message | Reconnected | None:
+        """Return the agent's next message; None once the agent has ended. Reconnects by itself, and says so."""
 
     async def send(self, message: Message) -> None:
         """Tell the agent. Raises AgentUnreachable where it has ended."""

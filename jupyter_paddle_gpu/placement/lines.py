@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from jupyter_paddle_gpu.core.errors import AgentUnreachable, WireError
 from jupyter_paddle_gpu.core.wire import Message, decode, encode
+from jupyter_paddle_gpu.placement.base import Reconnected
 
 CLOSE_S = 1.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -20,8 +21,8 @@ class AgentLines:
         self._reader, self._writer = streams
         self._again = again
 
-    async def receive(self) -> Message | None:
-        """Return the agent's next message; None once the agent has ended."""
+    async def receive(self) -> Message | Reconnected | None:
+        """See Placed."""
         while True:
             line = b""
             with suppress(OSError, asyncio.LimitOverrunError, ValueError):
@@ -34,6 +35,7 @@ class AgentLines:
                 if (streams := await self._again()) is None:
                     return None
                 self._reader, self._writer = streams
+                return Reconnected()
 
     async def send(self, message: Message) -> None:
         """Tell the agent. Raises AgentUnreachable where it has ended."""

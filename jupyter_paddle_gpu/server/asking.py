@@ -41,9 +41,9 @@ class Asking:
         if question is not None and not question.done():
             question.set_result(answer)
 
-    def gone(self) -> None:
-        """The agent has ended: nothing that was asked is answered any more."""
+    def gone(self, why: str) -> None:
+        """Nothing that was asked is answered any more."""
         questions, self._open = self._open, {}
         for question in questions.values():
             if not question.done():
-                question.set_exception(AgentUnreachable("The session's agent has ended meanwhile", "Look again."))
+                question.set_exception(AgentUnreachable(why, "Look again."))

@@ -15,7 +15,7 @@ from jupyter_paddle_gpu.core.errors import AgentUnreachable, PaddleGpuError, Pla
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
-from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement
+from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement, Reconnected
 from jupyter_paddle_gpu.server.granting import await_grant
 from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
@@ -210,26 +210,31 @@ class Driver:
         session.queued(False)
         self._ports.release()
         try:
-            with suppress(AgentUnreachable):  # then the loop below hears of its end
-                if session.stopping:
-                    await placed.send(wire.Stop())
-                elif self.ahead is not None and session.wanted is None:
-                    await self.evict(Cause.CHANGED)  # other devices were asked for while the agent started
-                elif fresh:
-                    await placed.send(wire.Change(session.record.request))  # the same
-                    await self._start_kernel(placed)
-                else:
-                    await self._start_kernel(
-                        placed, again=False
-                    )  # an earlier server may have been killed before it did
-            await self.line.look()
+            await self._greet(placed, fresh)
             while (message := await placed.receive()) is not None:
-                self._hear(message)
+                if isinstance(message, Reconnected):
+                    self.line.again()
+                    await self._greet(placed, fresh=False)
+                else:
+                    self._hear(message)
             return await placed.wait_gone()
         finally:
             self.line.end()
             session.devices = ()
             await placed.close()
+
+    async def _greet(self, placed: Placed, fresh: bool) -> None:
+        """Tell the agent what it must know. One that is not ``fresh`` may know some of it: from a server that was
+        killed, or over a connection that broke; a kernel that was started is not started again."""
+        with suppress(AgentUnreachable):  # then its end is heard
+            if self.session.stopping:
+                await placed.send(wire.Stop())
+            elif self.ahead is not None and self.session.wanted is None:
+                await self.evict(Cause.CHANGED)  # other devices were asked for while the agent started
+            else:
+                await placed.send(wire.Change(self.session.record.request))
+                await self._start_kernel(placed, again=fresh)
+        await self.line.look()
 
     async def _start_kernel(self, placed: Placed, again: bool = True) -> None:
         launch, awaited = self.session.record.launch, self._awaited

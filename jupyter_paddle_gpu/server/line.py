@@ -27,10 +27,15 @@ class Line:
         self.placed = placed
         self._watching.begin()
 
+    def again(self) -> None:
+        """The connection to the agent was lost, and with it what was asked and told."""
+        self._asking.gone("The connection to the session's agent broke meanwhile")
+        self._watching.begin()
+
     def end(self) -> None:
         """The agent has ended, or is left to itself."""
         self.placed = None
-        self._asking.gone()
+        self._asking.gone("The session's agent has ended meanwhile")
 
     async def tell(self, message: Message | None) -> None:
         """Tell the agent, where there is one. One that has just ended is heard of by whoever attends to it."""

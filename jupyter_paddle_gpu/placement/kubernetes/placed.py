@@ -18,7 +18,7 @@ from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.environment import ENV_AWAITED
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, encode
-from jupyter_paddle_gpu.placement.base import Gone
+from jupyter_paddle_gpu.placement.base import Gone, Reconnected
 from jupyter_paddle_gpu.placement.kubernetes import podstate
 from jupyter_paddle_gpu.placement.kubernetes.causes import cause_of, notice_of
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
@@ -84,7 +84,7 @@ class PodPlaced:
             with suppress(AgentUnreachable):
                 await self._lines.send(evict)
 
-    async def receive(self) -> Message | None:
+    async def receive(self) -> Message | Reconnected | None:
         """See Placed."""
         return await self._lines.receive()
 

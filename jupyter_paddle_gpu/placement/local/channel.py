@@ -13,7 +13,7 @@ from pathlib import Path
 from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.errors import AgentUnreachable
 from jupyter_paddle_gpu.core.wire import MAX_LINE_BYTES, Hello, Message, Role, encode
-from jupyter_paddle_gpu.placement.base import Gone
+from jupyter_paddle_gpu.placement.base import Gone, Reconnected
 from jupyter_paddle_gpu.placement.lines import AgentLines, Streams
 from jupyter_paddle_gpu.telemetry.processes import find
 
@@ -92,7 +92,7 @@ class LocalPlaced:
         """The agent's process: the same over all restarts of its kernel."""
         return self._process.pid
 
-    async def receive(self) -> Message | None:
+    async def receive(self) -> Message | Reconnected | None:
         """See Placed."""
         return await self._lines.receive()
 
