@@ -104,17 +104,23 @@ class KernelLife:
 
     async def _look_after(self, process: KernelProcess) -> None:
         """From the start to the end of one process: say when it is ready and when it ended by itself."""
+        fault = ""
         while process.alive:
-            if process.start.connection_file is None or KernelReady() in self.history:
+            if process.start.connection_file is None or KernelReady() in self.history or fault:
                 await asyncio.wait([process.exited])
-            elif await ports_answer(process.start.connection_file):
-                self.ready()
-            else:
-                await asyncio.wait([process.exited], timeout=_PROBE_S)
+                continue
+            try:
+                if await ports_answer(process.start.connection_file):
+                    self.ready()
+                else:
+                    await asyncio.wait([process.exited], timeout=_PROBE_S)
+            except KernelStartError as error:  # nobody has spoken to it yet, or ever could
+                fault = str(error)
+                process.signal(signal.SIGKILL)
         asked = self._asked
         if not asked:
             await self._sweep()
-        tail = await process.last_lines()
+        tail = fault or await process.last_lines()
         if not asked and process is self.process:
             self._say(KernelExited(process.exited.result(), tail))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from jupyter_paddle_gpu.core import queue
 from jupyter_paddle_gpu.core.agentspec import SessionFiles
@@ -124,7 +124,9 @@ class Placed(Protocol):
 
 
 class Placement(Protocol):
-    """Where sessions run."""
+    """Where sessions run. ``remote``: a kernel's messages leave this machine, and are encrypted for that."""
+
+    remote: ClassVar[bool]
 
     async def check(self, request: GpuRequest) -> None:
         """Raise RequestError where ``request`` can never be met here."""

@@ -64,6 +64,11 @@ class Manager:
         """Use ``placement`` for all sessions; to be called before the first."""
         self._placement = placement
 
+    @property
+    def remote(self) -> bool:
+        """Whether the messages of kernels leave this machine."""
+        return self._placement.remote
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._refreshing = self._loop.create_task(self._refresh())

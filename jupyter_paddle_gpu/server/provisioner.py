@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.core.errors import KernelStartError
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import ENDED, State
 from jupyter_paddle_gpu.server.driver import Driver
+from jupyter_paddle_gpu.server.encryption import give_keys
 from jupyter_paddle_gpu.server.environment import kernel_environment
 from jupyter_paddle_gpu.server.manager import Manager
 from jupyter_paddle_gpu.server.record import Launch
@@ -83,6 +84,8 @@ class PaddleGpuProvisioner(LocalProvisioner):
             connection = {**orphan.launch.connection}
             self.parent.load_connection_info(connection)
             self.ports_cached = True
+        if manager.remote and self.parent is not None:
+            give_keys(self.parent)
         kwargs = await super().pre_launch(**kwargs)
         kwargs["env"] = kernel_environment(kwargs["env"], self.guarded) | manager.settings.environment()
         return kwargs

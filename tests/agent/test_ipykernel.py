@@ -197,3 +197,17 @@ def test_no_last_word_for_a_kernel_that_the_user_stopped(kernel: Kernel, client:
     kernel.server.send(Stop())
     assert kernel.agent.exit_code() == 0
     assert "last word" not in kernel.agent.log.read_text()
+
+
+def test_a_kernel_that_does_not_encrypt_where_it_must_is_ended_with_the_reason(run_agent: Run, directory: Path) -> None:
+    """As an old ipykernel does: it passes over the keys in its connection file."""
+    agent, plain, path = run_agent(), directory / "plain.json", directory / "connection.json"
+    write_connection_file(str(plain), key=b"secret")
+    public, secret = (key.decode() for key in zmq.curve_keypair())
+    path.write_text(json.dumps({**json.loads(plain.read_text()), "curve_publickey": public, "curve_secretkey": secret}))
+    command = (sys.executable, "-m", "jupyter_paddle_gpu.kernel", "-f", str(plain))
+    server = agent.connect()
+    server.send(Start(command, str(directory), {}, path))
+    exited = server.wait_for(KernelExited)
+    assert "does not encrypt" in exited.log_tail
+    assert "ipykernel 7.3" in exited.log_tail

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,3 +50,14 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     wait_until(account, lambda: f"{own.name} has no default service account")
     yield own
     cluster.call("delete", "namespace", own.name, "--wait=false")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An account of the test's own."""
+    with tempfile.TemporaryDirectory(prefix="pg") as runtime:
+        for name in ("DATA", "CONFIG"):
+            monkeypatch.setenv(f"JUPYTER_{name}_DIR", str(tmp_path / name.lower()))
+        monkeypatch.setenv("JUPYTER_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("JUPYTER_PADDLE_GPU_BOOK", str(tmp_path / "book"))
+        yield tmp_path

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +16,6 @@ from tests.server.jupyter import JupyterServer
 
 OPEN = {"path": "a.ipynb", "name": "a.ipynb", "type": "notebook", "kernel": {"name": "paddle-gpu"}}
 pytestmark = pytest.mark.timeout(900)  # the first test waits for the cluster and its image
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An account of the test's own."""
-    with tempfile.TemporaryDirectory(prefix="pg") as runtime:
-        for name in ("DATA", "CONFIG"):
-            monkeypatch.setenv(f"JUPYTER_{name}_DIR", str(tmp_path / name.lower()))
-        monkeypatch.setenv("JUPYTER_RUNTIME_DIR", runtime)
-        monkeypatch.setenv("JUPYTER_PADDLE_GPU_BOOK", str(tmp_path / "book"))
-        yield tmp_path
 
 
 def epochs(evictions: int) -> int:

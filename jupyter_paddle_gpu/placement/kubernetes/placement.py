@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
+from typing import ClassVar
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError, PlaceTaken
 from jupyter_paddle_gpu.core.request import GpuRequest
@@ -24,6 +25,8 @@ from jupyter_paddle_gpu.placement.tls import shared_key
 
 class KubernetesPlacement:
     """Sessions in one namespace of a cluster. Used from one event loop."""
+
+    remote: ClassVar[bool] = True
 
     def __init__(self, settings: KubernetesSettings) -> None:
         self._settings = settings

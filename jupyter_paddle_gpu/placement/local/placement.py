@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from jupyter_paddle_gpu.core.agentspec import AgentSpec
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
@@ -112,6 +113,8 @@ class TicketPending:
 
 class LocalPlacement:
     """Sessions on this machine. ``directory`` is the book that all users of the machine share."""
+
+    remote: ClassVar[bool] = False
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
