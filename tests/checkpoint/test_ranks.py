@@ -34,9 +34,23 @@ def by_itself(seen):
         time.sleep(0.001)
     runtime().protection.save(Cause.PERIODIC, 1.0, whole=True)
 
+def slow(kind, method, seconds):
+    quick = getattr(kind, method)
+    def later(*arguments):
+        time.sleep(seconds)
+        return quick(*arguments)
+    setattr(kind, method, later)
+
 def main():
     dist.init_parallel_env()
     rank = int(os.environ.get("PADDLE_TRAINER_ID", 0))
+    if os.environ.get("LATE"):
+        # rank 1 asks when rank 0 has looked already, and is the last to hear that the snapshot is whole
+        from jupyter_paddle_gpu.kernel.company.company import Company
+        from jupyter_paddle_gpu.kernel.company.leading import Leading
+        slow(guard, "save", 0.02 * rank)
+        slow(Leading, "_lead", 0.06)
+        slow(Company, "saved", 0.06 * rank)
     paddle.seed(7); np.random.seed(7 + rank); random.seed(7 + rank)
     net = paddle.nn.Sequential(
         paddle.nn.Linear(8, 16), paddle.nn.BatchNorm1D(16), paddle.nn.Dropout(0.2), paddle.nn.Linear(16, 1)
@@ -212,6 +226,12 @@ def test_guard_save_is_of_all_ranks(place: Path, undisturbed: list[str]) -> None
     stores = [Store(place / "backup", world=World(rank, 2)) for rank in range(2)]
     assert [store.load()[1].structure["loop"]["position"] for store in stores] == [[42, 5, 2]] * 2  # type: ignore[index]
     assert all(snapshot.ranks == 2 for snapshot in stores[0].list())
+
+
+def test_a_save_that_a_late_rank_asks_for_is_made_once(place: Path) -> None:
+    codes, said = Ranks(place, SAVE="3,20", LATE="1", PAUSE="0.02", EPOCHS="3").end()
+    assert codes == [0, 0], said
+    assert [snapshot.path.name for snapshot in Store(place / "backup").list()] == ["000002-step-21", "000001-step-4"]
 
 
 def test_a_snapshot_that_rank_0_makes_by_itself_is_of_all_ranks(place: Path, undisturbed: list[str]) -> None:

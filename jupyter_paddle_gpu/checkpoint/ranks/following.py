@@ -68,7 +68,7 @@ class Follower:
             fault = str(error) if isinstance(error, PaddleGpuError) else f"{type(error).__name__}: {error}"
             self.refuse(call, fault)
             raise
-        self.tell(state=Answering.ENDED, wish=None)
+        self.tell(state=Answering.ENDED)
         return name
 
     def _follow(self, call: Call) -> str:
@@ -87,7 +87,7 @@ class Follower:
                 name = self._end(call.turn, frozen, finish, watch)
                 self._trainee.saved(updates)
                 settle(self._trainee, watch)
-                self.tell(state=Answering.ENDED, wish=None)
+                self.tell(state=Answering.ENDED)
                 then(self._directory / name)
                 return name
         name = self._end(call.turn, frozen, finish, watch)

@@ -6,16 +6,16 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from jupyter_paddle_gpu.checkpoint.ranks.board import Board, gone, home
 from jupyter_paddle_gpu.checkpoint.ranks.following import Follower
 from jupyter_paddle_gpu.checkpoint.ranks.turn import STAYS
 from jupyter_paddle_gpu.core.errors import SnapshotError
-from jupyter_paddle_gpu.core.notice import EvictionNotice
+from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.ranks import Answer, Call, Wish, World, ends
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.kernel.company.company import ALL, BUSY_S, GREETING_S, IDLE_S, Company, while_starting
-from jupyter_paddle_gpu.kernel.company.wishes import Asked
 from jupyter_paddle_gpu.kernel.protection import Protection
 
 
@@ -51,7 +51,7 @@ class Following(Company):
         if pending and (late or (rank_0 is not None and gone(rank_0))):
             self._ending = True
             raise SnapshotError("rank 0 does not answer, or has ended", STAYS)
-        self._tell(min(pending, key=lambda asked: not asked.ends, default=None))
+        self._tell_wish()
         return BUSY_S if pending else IDLE_S if rank_0 is not None else GREETING_S
 
     def _follow(self, call: Call) -> None:
@@ -63,8 +63,15 @@ class Following(Company):
         else:
             self._succeeded(self._protection.store.find(self._follower.follow(call)))
 
-    def _tell(self, first: Asked | None) -> None:
-        """Tell rank 0 of the most pressing wish, once; None: of none any more."""
+    def agreed(self, cause: Cause) -> Callable[[Path], None] | None:
+        """See Trainee. What this turn takes is wished no more, before rank 0 looks again: it would lead another one."""
+        then = super().agreed(cause)
+        self._tell_wish()
+        return then
+
+    def _tell_wish(self) -> None:
+        """Tell rank 0 of the most pressing wish, once, or that there is none any more."""
+        first = min(self._wishes.pending(), key=lambda asked: not asked.ends, default=None)
         if first is None:
             self._follower.tell(wish=None)
         elif self._wished != first.number:
