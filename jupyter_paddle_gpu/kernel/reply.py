@@ -14,16 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import zmq
-
 from jupyter_paddle_gpu.kernel.frames import HEADER, PARENT, Request, identities_of, part_of
+from jupyter_paddle_gpu.kernel.outgoing import Outgoing
 from jupyter_paddle_gpu.kernel.queued import queued_messages
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.05
-_SETTLE_S = 0.01  # from "encoded by zmq" to "written to the socket", which happens in the same turn of its thread
-
 
 RunningCell = tuple[dict[str, Any], list[bytes], int]  # header, ROUTER identities and number of the cell that runs now
 OnCell = Callable[["RunningCell | None"], None]
@@ -60,7 +57,7 @@ class Switchboard:
         self._refusal: Refusal | None = None
         self._answered = threading.Condition()
         self._last: Request | None = None  # what the kernel itself has answered last; its client waits for "idle" too
-        self._trackers: list[zmq.MessageTracker] = []
+        self._outgoing = Outgoing(kernel)
 
     @classmethod
     def attach(cls, kernel: Any, on_cell: OnCell) -> Switchboard | None:
@@ -120,12 +117,8 @@ class Switchboard:
                 return not self._unanswered  # the kernel ends by itself: nobody listens for our callback any more
             if time.monotonic() > end:
                 return False
-        try:
-            for tracker in self._trackers:
-                tracker.wait(max(0.0, end - time.monotonic()))
-        except zmq.NotDone:
+        if not self._outgoing.wait_left(end - time.monotonic()):
             return False
-        time.sleep(_SETTLE_S)
         self._on_cell(None)
         return True
 
@@ -176,8 +169,8 @@ class Switchboard:
         def let_out(frames: list[Any]) -> None:
             if self._let_out(frames):
                 if self._refusal is None:
-                    self._trackers.clear()
-                kernel.shell_stream.send_multipart(self._tracked(frames), copy=False)
+                    self._outgoing.forget()
+                self._outgoing.send(frames)
 
         kernel.shell_channel_thread_main = take
         if started:
@@ -213,7 +206,7 @@ class Switchboard:
         """Say for the kernel's main thread, which may never come to it, that the cell it has just answered is over."""
         if self._last is not None:
             _, message = self._last.opened(self._kernel.session)
-            self._publish("status", {"execution_state": "idle"}, message)
+            self._outgoing.publish("status", {"execution_state": "idle"}, message)
 
     def _refuse(self, request: Request, refusal: Refusal, running: set[str | None]) -> None:
         header = request.header
@@ -234,28 +227,9 @@ class Switchboard:
             "traceback": list(refusal.traceback) if first else [],
         }
         if first and not refusal.shown and not message["content"].get("silent"):
-            self._publish("error", fault, message)
+            self._outgoing.publish("error", fault, message)
         if header["msg_type"] == "kernel_info_request":  # papermill asks once more at its end, and needs the answer
-            self._reply({"status": "ok", **self._kernel.kernel_info}, is_cell, identities, message)
+            self._outgoing.reply({"status": "ok", **self._kernel.kernel_info}, identities, message)
         else:
-            self._reply({"status": "error", **fault}, is_cell, identities, message)
-        self._publish("status", {"execution_state": "idle"}, message)
-
-    def _reply(self, content: dict[str, Any], is_cell: bool, identities: Any, message: dict[str, Any]) -> None:
-        session = self._kernel.session
-        if is_cell:
-            content |= {"execution_count": self._kernel.execution_count, "user_expressions": {}, "payload": []}
-        kind = message["header"]["msg_type"].removesuffix("_request") + "_reply"
-        reply = session.msg(kind, content, parent=message, metadata={"status": content["status"]})
-        self._kernel.shell_stream.send_multipart(self._tracked(session.serialize(reply, identities)), copy=False)
-
-    def _publish(self, kind: str, content: dict[str, Any], message: dict[str, Any]) -> None:
-        session, thread = self._kernel.session, self._kernel.iopub_thread
-        topic = f"kernel.{self._kernel.ident}.{kind}".encode()
-        frames = self._tracked(session.serialize(session.msg(kind, content, parent=message), topic))
-        thread.schedule(lambda: thread.socket.send_multipart(frames, copy=False))
-
-    def _tracked(self, frames: list[Any]) -> list[Any]:
-        last = zmq.Frame(getattr(frames[-1], "bytes", frames[-1]), track=True, copy=False)
-        self._trackers.append(last.tracker)
-        return [*frames[:-1], last]
+            self._outgoing.reply({"status": "error", **fault}, identities, message)
+        self._outgoing.publish("status", {"execution_state": "idle"}, message)
