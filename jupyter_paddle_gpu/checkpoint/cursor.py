@@ -51,7 +51,7 @@ class AnyCursor:
                 "Give guard.steps a list, a DataLoader, or the function that makes the iterator.",
             )
         self._opened = True
-        self._batches = iter(self._data() if callable(self._data) and not _walks(self._data) else self._data)
+        self._batches = iter(self._data() if callable(self._data) and not walks(self._data) else self._data)
 
     def skip(self, batches: int) -> None:
         if isinstance(self._data, Sequence):
@@ -76,7 +76,8 @@ class AnyCursor:
         return ()
 
 
-def _walks(data: Any) -> bool:
+def walks(data: Any) -> bool:
+    """Whether it can be iterated over, rather than only called or indexed."""
     return hasattr(type(data), "__iter__")
 
 
@@ -131,18 +132,3 @@ def is_loader(data: Any) -> bool:
     """Whether this is paddle's DataLoader as paddle walks it."""
     kinds: list[Any] = [kind for kind in type(data).__mro__ if kind.__module__.startswith("paddle.io")]
     return any(kind.__name__ == "DataLoader" and type(data).__iter__ is kind.__iter__ for kind in kinds)
-
-
-def cursor_of(data: Any) -> Cursor:
-    """Return the cursor for this loader. Raises PaddleGpuError for what cannot be walked over."""
-    if is_loader(data):
-        from jupyter_paddle_gpu.checkpoint.capture.loader import loader_cursor
-
-        if (found := loader_cursor(data)) is not None:
-            return found
-    if not _walks(data) and not callable(data) and not hasattr(data, "__getitem__"):
-        raise PaddleGpuError(
-            f"guard.steps cannot walk over data of type {type(data).__name__}",
-            "Give it a DataLoader, a list or an iterable.",
-        )
-    return AnyCursor(data)

@@ -8,24 +8,40 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from jupyter_paddle_gpu.checkpoint import contents, removal, writer
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
 from jupyter_paddle_gpu.checkpoint.format import Manifest
+from jupyter_paddle_gpu.checkpoint.opening import describe
 from jupyter_paddle_gpu.checkpoint.pieces import crc32
 from jupyter_paddle_gpu.checkpoint.ranks.parts import files_of
 from jupyter_paddle_gpu.checkpoint.room import unwritable
 from jupyter_paddle_gpu.checkpoint.state import RawTensor, State
+from jupyter_paddle_gpu.checkpoint.writer import Progress
 from jupyter_paddle_gpu.core.errors import SnapshotError
+from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.ranks import Part
-from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.checkpoint.store import Store
 
 FROZEN_LEAST_BYTES = 2**20  # fewer are not worth a file of their own
+
+
+class _Needed(TypedDict):
+    position: Position | None
+    cause: Cause
+
+
+class Described(_Needed, total=False):
+    """What goes with a state into its snapshot; see core.snapshot.Snapshot. ``progress`` gets the bytes written."""
+
+    inexact: tuple[str, ...]
+    session: str
+    progress: Progress | None
 
 
 class Draft:
@@ -161,19 +177,3 @@ class Draft:
     def _close(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
-
-
-def describe(path: Path, manifest: Manifest) -> Snapshot:
-    """Return what people are told about a snapshot."""
-    return Snapshot(
-        path=path,
-        step=None if manifest.position is None else manifest.position.step,
-        nbytes=manifest.nbytes,
-        seconds=manifest.seconds,
-        cause=manifest.cause,
-        created_s=manifest.created_s,
-        inexact=manifest.inexact,
-        session=manifest.session,
-        pinned=os.path.lexists(path / layout.PINNED),
-        ranks=manifest.ranks,
-    )

@@ -1,4 +1,5 @@
-"""Loads one snapshot: whatever is wrong with it is said of this snapshot, and nothing of it is used."""
+"""One snapshot that is there: what people are told of it, and its state. Whatever is wrong with it is said of this
+snapshot, and nothing of it is used."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ from pathlib import Path
 
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint import reader
-from jupyter_paddle_gpu.checkpoint.draft import describe
-from jupyter_paddle_gpu.checkpoint.format import Broken
+from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
 from jupyter_paddle_gpu.checkpoint.ranks import elsewhere, parts
 from jupyter_paddle_gpu.checkpoint.state import State
 from jupyter_paddle_gpu.checkpoint.writer import Progress
@@ -54,3 +54,19 @@ def readable(path: Path) -> Iterator[None]:
 def missing(path: Path) -> SnapshotNotFound:
     """Return the error for what is no snapshot, or none any more."""
     return SnapshotNotFound(f"{path} is not a complete snapshot", "%paddle_gpu snapshots lists them.")
+
+
+def describe(path: Path, manifest: Manifest) -> Snapshot:
+    """Return what people are told about a snapshot."""
+    return Snapshot(
+        path=path,
+        step=None if manifest.position is None else manifest.position.step,
+        nbytes=manifest.nbytes,
+        seconds=manifest.seconds,
+        cause=manifest.cause,
+        created_s=manifest.created_s,
+        inexact=manifest.inexact,
+        session=manifest.session,
+        pinned=os.path.lexists(path / layout.PINNED),
+        ranks=manifest.ranks,
+    )

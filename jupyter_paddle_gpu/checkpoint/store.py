@@ -10,14 +10,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from jupyter_paddle_gpu.checkpoint import format as layout
 from jupyter_paddle_gpu.checkpoint import reader, removal, writer
 from jupyter_paddle_gpu.checkpoint.contents import Contents, TensorFile
-from jupyter_paddle_gpu.checkpoint.draft import Draft, describe
+from jupyter_paddle_gpu.checkpoint.draft import Described, Draft
 from jupyter_paddle_gpu.checkpoint.format import Broken, Manifest
-from jupyter_paddle_gpu.checkpoint.opening import load_one, missing, readable
+from jupyter_paddle_gpu.checkpoint.opening import describe, load_one, missing, readable
 from jupyter_paddle_gpu.checkpoint.places import new_place, places
 from jupyter_paddle_gpu.checkpoint.ranks import parts
 from jupyter_paddle_gpu.checkpoint.retention import Held, superfluous
@@ -28,7 +28,7 @@ from jupyter_paddle_gpu.checkpoint.writer import Progress
 from jupyter_paddle_gpu.core.errors import SnapshotCorrupt, SnapshotNotFound, StoreUnwritable
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.ranks import World
-from jupyter_paddle_gpu.core.snapshot import Position, Snapshot
+from jupyter_paddle_gpu.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in typing since Python 3.11
@@ -36,19 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOKS = 10  # each finds what another process has saved since, where all that was listed is removed already
-
-
-class _Needed(TypedDict):
-    position: Position | None
-    cause: Cause
-
-
-class Described(_Needed, total=False):
-    """What goes with a state into its snapshot; see core.snapshot.Snapshot. ``progress`` gets the bytes written."""
-
-    inexact: tuple[str, ...]
-    session: str
-    progress: Progress | None
 
 
 @dataclass(frozen=True)

@@ -208,10 +208,10 @@ class Training:
 
     def _begin(self, loader: Iterable[Any]) -> Walk:
         """A loop begins, at the first step that is asked for."""
-        from jupyter_paddle_gpu.checkpoint.cursor import cursor_of
         from jupyter_paddle_gpu.checkpoint.loop import Loop
         from jupyter_paddle_gpu.checkpoint.loops import users_frame
         from jupyter_paddle_gpu.checkpoint.steps import Walk
+        from jupyter_paddle_gpu.checkpoint.walking import cursor_of
 
         outer, frame, cursor = self._freezer.loop, users_frame(), cursor_of(loader)
         if outer is not None and outer.running() and outer.called_us():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import paddle
 
-from jupyter_paddle_gpu.checkpoint.keep import DTYPES, array_of, raw_array
+from jupyter_paddle_gpu.checkpoint.arrays import DTYPES, array_of, raw_array
 from jupyter_paddle_gpu.checkpoint.state import DTYPE_BYTES, RawTensor
 from jupyter_paddle_gpu.core.errors import SnapshotError
 
