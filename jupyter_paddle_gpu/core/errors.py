@@ -42,7 +42,14 @@ class PlacementError(PaddleGpuError):
 
 
 class PlaceTaken(PlacementError):
-    """A place that was granted was taken away again before the agent answered. It may be asked for anew."""
+    """A place that was granted was taken away again before the agent answered. It may be asked for anew.
+
+    ``by_node``: the node did not take it at all, as it may do the next time.
+    """
+
+    def __init__(self, fault: str, next_step: str = "", by_node: bool = False) -> None:
+        super().__init__(fault, next_step)
+        self.by_node = by_node
 
 
 class AgentUnreachable(PaddleGpuError):

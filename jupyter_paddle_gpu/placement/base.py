@@ -75,6 +75,10 @@ class Grant(Protocol):
     @property
     def devices(self) -> tuple[Device, ...]: ...
 
+    @property
+    def why(self) -> str:
+        """What holds the agent up while it is being started; empty: nothing is known to."""
+
     def give_back(self) -> None:
         """Return the devices. May be repeated; does nothing once an agent has them."""
 
@@ -143,3 +147,6 @@ class Placement(Protocol):
 
     async def adopt(self, order: Order) -> Placed | None:
         """Return the agent that an earlier server started for this session; None where it has ended."""
+
+    async def close(self) -> None:
+        """End what watches the machine or the cluster, after what is being removed there is gone. May be repeated."""

@@ -16,7 +16,7 @@ from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
 from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement, Reconnected
-from jupyter_paddle_gpu.server.granting import await_grant
+from jupyter_paddle_gpu.server.granting import after_refusals, await_grant, start
 from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
@@ -174,15 +174,18 @@ class Driver:
 
     async def _place(self) -> Placed | None:
         """Return the agent on devices of ours; None where the session is stopped before."""
+        refusals = 0
         while (grant := await self._grant()) is not None:
             self._granted = grant
             try:
-                return await self.placement.start(self.session.order(), grant)
+                return await start(self.session, self.placement, grant)
             except PlaceTaken as error:
                 if self.session.stopping:
                     break
+                refusals = refusals + 1 if error.by_node else 0
                 logger.info("%s is placed anew: %s", self.session.record.launch.label, error)
                 self.session.move(Event.GONE)
+                await after_refusals(refusals, error)
             finally:
                 self._granted = None
         return None

@@ -103,6 +103,7 @@ class Manager:
 
     async def _leave(self) -> None:
         await asyncio.gather(*(driver.close() for driver in self._drivers.values()))
+        await self._placement.close()
 
     # Sessions.
 

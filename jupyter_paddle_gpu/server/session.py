@@ -89,6 +89,10 @@ class Session:
         self._settled.set()
         self.show()
 
+    def waiting_is_over(self) -> None:
+        """Nothing holds the session up any more; what comes of that is shown with it."""
+        self._waiting = Waiting()
+
     def move(self, event: Event) -> None:
         """Advance the state and tell everybody."""
         self.state = advance(self.state, event)

@@ -35,6 +35,7 @@ class Namespace:
         self.api = Api(kubeconfig)
         self.node = ""
         self.pull = "IfNotPresent"
+        self.template: dict[str, Any] = {}  # empty: the Pods go to the node
 
     async def make(self, volume: Path) -> None:
         """Make the namespace, the tiers' classes, and a claim "snapshots" on the folder ``volume``."""
@@ -93,7 +94,7 @@ class Namespace:
 
     def configuration(self) -> dict[str, Any]:
         """Return what an administrator writes for PaddleGpuApp.kubernetes."""
-        selector = {"kubernetes.io/hostname": self.node}
+        on_node = {"spec": {"nodeSelector": {"kubernetes.io/hostname": self.node}}}
         return {
             "namespace": self.name,
             "image": self.image,
@@ -103,7 +104,7 @@ class Namespace:
             "working_directory": "/tmp",
             "kubeconfig": str(self.kubeconfig),
             "volumes": [{"name": "snapshots", "claim": "snapshots", "path": "/snapshots"}],
-            "template": {"spec": {"nodeSelector": selector}},
+            "template": self.template or on_node,
         }
 
     async def pods(self) -> list[dict[str, Any]]:

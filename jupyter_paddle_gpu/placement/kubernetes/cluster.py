@@ -19,6 +19,7 @@ from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
 logger = logging.getLogger(__name__)
 
 REMOVE_AGAIN_S = 5.0
+CLOSE_S = 3.0
 LEFT_S = 600.0  # a server that lives removes an ended Pod within seconds
 _CONFLICT, _NOT_FOUND = 409, 404
 _NAMES_TAKEN = 20
@@ -34,6 +35,16 @@ class Cluster:
         self.pods = Pods(self.api, f"{self._core}/pods", f"app.kubernetes.io/managed-by={making.NAME}")
         self._swept = False
         self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """End the watch and the connection; what cannot be removed within CLOSE_S stays to later servers."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.pods.close()
+        await self.api.close()
 
     def of_session(self, session: str) -> list[Mapping[str, Any]]:
         """Return the Pods of a session that are there."""
@@ -75,6 +86,13 @@ class Cluster:
                 if error.code != _CONFLICT or error.reason != "AlreadyExists":
                     raise
         raise PlacementError(f"The names of the Pods of session {order.session} are all taken", "Restart the kernel.")
+
+    async def events(self, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return what the cluster has noted of a Pod in the last hour. Raises PlacementError."""
+        wanted = f"involvedObject.uid={pod['metadata']['uid']}"
+        answer = await self.api.request("GET", f"{self._core}/events", fieldSelector=wanted)
+        events: list[Mapping[str, Any]] = answer["items"]
+        return events
 
     def remove(self, name: str) -> None:
         """Remove a Pod, and its Secret with it, however often the API server has to be asked. Returns at once."""

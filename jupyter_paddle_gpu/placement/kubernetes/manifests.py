@@ -16,6 +16,7 @@ VERBS = {  # resource → verb → what it is for
         "watch": "what becomes of them: nobody asks for a single one",
         "delete": "the Pod of a kernel that ended, or that nobody waits for any more",
     },
+    "events": {"list": "what holds a Pod up that has its node: of its volumes only they tell"},
     "secrets": {"create": "key and variables of one Pod; they go with it, and are never read back"},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from contextlib import suppress
 
 from jupyter_paddle_gpu.core.device import Device
 from jupyter_paddle_gpu.core.errors import PlacementError
@@ -14,7 +15,9 @@ from jupyter_paddle_gpu.placement.kubernetes.api import ApiRefused, ApiUnreachab
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
 from jupyter_paddle_gpu.placement.kubernetes.reasons import explain
+from jupyter_paddle_gpu.placement.kubernetes.stuck import Stuck
 
+LOOK_S = 10.0
 AGAIN_S, LONGEST_AGAIN_S = 1.0, 60.0  # between two attempts to make a Pod that may be refused for a while
 
 
@@ -23,10 +26,17 @@ class PodGrant:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self.name = cluster, name
+        self.stuck = Stuck(cluster, name)
 
     @property
     def devices(self) -> tuple[Device, ...]:
         return podstate.devices(self._cluster.pods.now(self.name).pod)
+
+    @property
+    def why(self) -> str:
+        """See Grant."""
+        reason = self.stuck.reason()
+        return "" if reason is None else reason.told()
 
     def give_back(self) -> None:
         """See Grant."""
@@ -77,13 +87,28 @@ class PodPending:
         while True:
             making = self._making
             name = await asyncio.shield(making)
-            known = await self._cluster.pods.until(name, lambda known: known if _decided(known) else None)
+            known = await self._decided(name)
             if making is not self._making:
                 continue  # another Pod was asked for in its place
             if not podstate.scheduled(known.pod):
                 self._cluster.remove(name)
                 raise PlacementError(f"The Pod {name} was removed while it waited", "Restart the kernel to ask again.")
             return PodGrant(self._cluster, name)
+
+    async def _decided(self, name: str) -> Known:
+        """Wait until a node is chosen. Raises PlacementError where none will be, as long as things stay as they are."""
+        held_s, limit_s = 0.0, self._cluster.settings.stuck_limit_s
+        look_s = min(LOOK_S, limit_s)
+        while True:
+            decided = self._cluster.pods.until(name, lambda known: known if _decided(known) else None)
+            with suppress(asyncio.TimeoutError):
+                return await asyncio.wait_for(decided, look_s)
+            reason = explain(podstate.signs(self._cluster.pods.now(name).pod))
+            if reason is None or reason.passes or not reason.known:
+                held_s = 0.0
+            elif (held_s := held_s + look_s) >= limit_s:
+                self._cluster.remove(name)
+                raise PlacementError(reason.fault, f"{reason.next_step}\n  {reason.raw}")
 
     async def waiting(self) -> Waiting:
         """See Pending. The scheduler has no places in a queue."""
@@ -92,7 +117,7 @@ class PodPending:
         if self._making.exception() is not None:
             return Waiting()
         reason = explain(podstate.signs(self._cluster.pods.now(self._making.result()).pod))
-        return Waiting(None, f"{reason.fault}. {reason.next_step}" if reason else "")
+        return Waiting(None, reason.told() if reason else "")
 
     async def update(self, request: GpuRequest) -> None:
         """See Pending. A Pod's request is fixed: another Pod is asked for, and the turn begins anew."""

@@ -7,17 +7,14 @@ import ssl
 from contextlib import suppress
 from typing import ClassVar
 
-from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError, PlaceTaken
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.placement.base import Grant, Order, Overview
 from jupyter_paddle_gpu.placement.kubernetes import podstate
-from jupyter_paddle_gpu.placement.kubernetes.causes import cause_of
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
 from jupyter_paddle_gpu.placement.kubernetes.credentials import new_key
 from jupyter_paddle_gpu.placement.kubernetes.pending import PodGrant, PodPending
 from jupyter_paddle_gpu.placement.kubernetes.placed import PodPlaced, connect
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
-from jupyter_paddle_gpu.placement.kubernetes.reasons import explain
 from jupyter_paddle_gpu.placement.kubernetes.settings import KubernetesSettings
 from jupyter_paddle_gpu.placement.private import write_private
 from jupyter_paddle_gpu.placement.tls import shared_key
@@ -38,6 +35,11 @@ class KubernetesPlacement:
             self._made = Cluster(self._settings)
         return self._made
 
+    async def close(self) -> None:
+        """See Placement."""
+        if self._made is not None:
+            await self._made.close()
+
     async def check(self, request: GpuRequest) -> None:
         """See Placement."""
         self._settings.priority_class(request.tier)
@@ -55,7 +57,7 @@ class KubernetesPlacement:
             raise TypeError("A grant of another placement")
         key = await asyncio.to_thread(_context_of, order)
         connecting = asyncio.ensure_future(connect(self._cluster, grant.name, key))
-        hopeless = asyncio.ensure_future(self._cluster.pods.until(grant.name, _hopeless))
+        hopeless = asyncio.ensure_future(grant.stuck.hopeless())
         try:
             await asyncio.wait({connecting, hopeless}, return_when=asyncio.FIRST_COMPLETED)
             if connecting.done() and (streams := connecting.result()) is not None:
@@ -89,22 +91,6 @@ class KubernetesPlacement:
                     continue
             self._cluster.remove(name)
         return adopted
-
-
-def _hopeless(known: Known) -> PaddleGpuError | None:
-    """Return the error of a Pod whose agent will not answer any more; None: it may."""
-    reason = explain(podstate.signs(known.pod))
-    if podstate.leaving(known):
-        cause = cause_of(known.pod)
-        if cause is not None or known.deleted:
-            return PlaceTaken(
-                f"The Pod was taken away before its kernel started ({cause.value if cause else 'removed'})"
-            )
-    elif reason is None or reason.passes or not reason.known:
-        return None
-    return PlacementError(
-        reason.fault if reason else "The Pod's agent ended at once", reason.next_step if reason else ""
-    )
 
 
 def _key_of(order: Order) -> str:

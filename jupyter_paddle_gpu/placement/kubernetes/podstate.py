@@ -30,6 +30,18 @@ def leaving(known: Known) -> bool:
     return ended(known) or "deletionTimestamp" in known.pod.get("metadata", {})
 
 
+def refused_by_node(pod: Mapping[str, Any]) -> bool:
+    """Whether the node that was chosen did not take the Pod after all."""
+    reason = str(pod.get("status", {}).get("reason", ""))
+    return reason == "UnexpectedAdmissionError" or reason.startswith("OutOf")
+
+
+def runs(pod: Mapping[str, Any]) -> bool:
+    """Whether the agent's process runs."""
+    containers = pod.get("status", {}).get("containerStatuses") or ()
+    return any(container.get("name") == CONTAINER and "running" in container["state"] for container in containers)
+
+
 def address(pod: Mapping[str, Any]) -> str:
     """Return the Pod's IP; empty where it has none yet."""
     return str(pod.get("status", {}).get("podIP", ""))

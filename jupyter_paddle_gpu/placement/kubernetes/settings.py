@@ -34,6 +34,7 @@ class KubernetesSettings:
     ``environment`` names the variables of an order that may reach a Pod, with ``*`` for any end: the server's own hold
     tokens and paths that mean nothing there. ``working_directory`` is the kernel's in the Pod (empty: the same path as
     on the server, where the user's volume is mounted there, too).
+    ``stuck_limit_s`` is how long a Pod may be held up by what will hardly pass: an image that is not fetched, a volume.
     ``kubeconfig`` is a file (empty: what kubectl would take, or in a Pod its own account). ``template`` is a Pod
     as a mapping that ours is merged into: node selector, tolerations, affinity, runtime class, sidecars belong there.
     """
@@ -53,6 +54,7 @@ class KubernetesSettings:
         "FLAGS_*", "KERNEL_*", "PADDLE_*", "LANG", "LC_*", "TZ", "JPY_SESSION_NAME", "JUPYTER_PADDLE_GPU_SNAPSHOT*",
     )  # fmt: skip
     working_directory: str = ""
+    stuck_limit_s: float = 600.0
     kubeconfig: str = ""
     template: Mapping[str, Any] = field(default_factory=dict)
 

@@ -30,6 +30,8 @@ START_PATIENCE_S = 30.0  # a loaded machine takes seconds to start Python
 class TicketGrant:
     """A ticket of the book that holds its devices; without a ticket no device was asked for."""
 
+    why = ""  # a process starts, or it does not
+
     def __init__(self, ticket: Ticket | None, devices: tuple[Device, ...]) -> None:
         self.ticket = ticket
         self.devices = devices
@@ -118,6 +120,9 @@ class LocalPlacement:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    async def close(self) -> None:
+        """See Placement. Nothing is open."""
 
     async def check(self, request: GpuRequest) -> None:
         """See Placement."""

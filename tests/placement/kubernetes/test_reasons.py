@@ -53,7 +53,12 @@ NO_ROOM = (
         ),
         (
             Sign("CreateContainerConfigError", 'secret "s" not found'),
-            'The container lacks something: secret "s" not found',
+            "The namespace has no secret s",
+            True,
+        ),
+        (
+            Sign("CreateContainerConfigError", "couldn't find key A in ConfigMap team/settings"),
+            "The container lacks something: couldn't find key A in ConfigMap team/settings",
             True,
         ),
         (GATED, "The queue has not admitted it yet", True),
@@ -88,6 +93,39 @@ NO_ROOM = (
             Sign("FailedAttachVolume", 'Multi-Attach error for volume "pv-7" Volume is already used'),
             "The volume pv-7 is held by another node",
             True,
+        ),
+        (
+            Sign("Forbidden", 'pods "x" is forbidden: failed quota: mem: must specify limits.memory for: kernel'),
+            "The namespace's quota mem wants a Pod to say limits.memory for: kernel",
+            False,
+        ),
+        (
+            Sign("Forbidden", 'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi'),
+            "The namespace's LimitRange forbids it: maximum memory usage per Container is 1Gi, but limit is 2Gi",
+            False,
+        ),
+        (
+            Sign("BadRequest", 'admission webhook "pods.example.org" denied the request: no GPUs on Sundays'),
+            "The cluster's admission pods.example.org refuses it: no GPUs on Sundays",
+            False,
+        ),
+        (
+            Sign("Invalid", "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'all' denied "
+                 "request: only our registry"),
+            "The cluster's policy images refuses it: only our registry",
+            False,
+        ),
+        (
+            Sign("Invalid", 'Pod "x" is invalid: spec.containers[0].image: Required value'),
+            "The cluster finds the Pod invalid: spec.containers[0].image: Required value",
+            False,
+        ),
+        (Sign("NotFound", 'namespaces "teem" not found'), "There is no namespace teem", False),
+        (Sign("Pulling", 'Pulling image "paddle:3"'), "The node fetches the image paddle:3", True),
+        (
+            Sign("Error", "/usr/bin/python3: No module named jupyter_paddle_gpu"),
+            "The image's Python has no jupyter_paddle_gpu",
+            False,
         ),
     ],
 )  # fmt: skip
