@@ -17,6 +17,7 @@ from jupyter_paddle_gpu.core.display import Facts, Shown, Table
 from jupyter_paddle_gpu.core.errors import PaddleMissing, SnapshotCorrupt, SnapshotError, SnapshotNotFound
 from jupyter_paddle_gpu.core.snapshot import Snapshot
 from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.language import word
 
 HEADER = ("name", "position", "size", "age", "cause", "comes back")
 
@@ -49,8 +50,8 @@ def row(snapshot: Snapshot) -> tuple[str, ...]:
         what(snapshot),
         format_size(snapshot.nbytes),
         f"{age(snapshot)} ago",
-        snapshot.cause.value,
-        "exact" if not snapshot.inexact else "; ".join(snapshot.inexact),
+        word(snapshot.cause.value),
+        word("exact") if not snapshot.inexact else "; ".join(snapshot.inexact),
     )
 
 

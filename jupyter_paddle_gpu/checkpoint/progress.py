@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.language import translated
 
 _QUIET_S = 1.0  # what ends before that needs no words
 _EVERY_S = 0.2
@@ -71,7 +72,7 @@ def bar(done: str, nbytes: int, total: int, seconds: float) -> str:
     share = min(1.0, nbytes / max(1, total))
     filled = round(share * _WIDTH)
     left_s = seconds * (1 - share) / max(share, 0.001)
-    return (
+    return translated(
         f"paddle-gpu: [{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%} of {format_size(total)} {done}, "
         f"{format_duration(left_s)} left"
     )

@@ -8,6 +8,8 @@ from html import escape
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from jupyter_paddle_gpu.language import translated, word
+
 _STYLE = (
     "border-collapse:collapse;color:var(--jp-ui-font-color1, inherit);"
     "font-family:var(--jp-ui-font-family, sans-serif);font-size:var(--jp-ui-font-size1, 13px)"
@@ -19,23 +21,27 @@ _WARN = "color:var(--jp-warn-color0, #b45309)"
 
 @dataclass(frozen=True)
 class Facts:
-    """A title and named facts, one a line; ``warnings`` stand out below."""
+    """A title and named facts, one a line; ``warnings`` stand out below. All is shown in the user's language."""
 
     title: str
     rows: Sequence[tuple[str, str]] = ()
     warnings: Sequence[str] = ()
 
     def __str__(self) -> str:
-        width = max((columns(name) for name, _ in self.rows), default=0)
-        lines = [self.title, *(f"  {_fill(name, width)}  {value}" for name, value in self.rows)]
-        return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
+        rows = self._rows()
+        width = max((columns(name) for name, _ in rows), default=0)
+        lines = [translated(self.title), *(f"  {_fill(name, width)}  {value}" for name, value in rows)]
+        return "\n".join([*lines, *(f"  ! {translated(text)}" for text in self.warnings)])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(word(name), translated(value)) for name, value in self.rows]
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><td style="{_CELL};{_DIM}">{escape(name)}</td><td style="{_CELL}">{escape(value)}</td></tr>'
-            for name, value in self.rows
+            for name, value in self._rows()
         )
-        warnings = "".join(f'<div style="{_WARN}">⚠ {escape(text)}</div>' for text in self.warnings)
+        warnings = "".join(f'<div style="{_WARN}">⚠ {escape(translated(text))}</div>' for text in self.warnings)
         return _block(self.title, f'<table style="{_STYLE}">{rows}</table>{warnings}')
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -44,7 +50,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header and rows of the same length; ``empty`` is said where there are no rows."""
+    """A title, a header and rows of the same length; ``empty`` is said where there are no rows. All is shown in the
+    user's language, but words that may be names."""
 
     title: str
     header: Sequence[str]
@@ -52,21 +59,27 @@ class Table:
     empty: str = ""
 
     def __str__(self) -> str:
+        title = translated(self.title)
         if not self.rows:
-            return f"{self.title}\n  {self.empty}"
-        widths = [max(columns(row[column]) for row in [self.header, *self.rows]) for column in range(len(self.header))]
+            return f"{title}\n  {translated(self.empty)}"
+        head, *rows = self._cells()
+        widths = [max(columns(row[column]) for row in [head, *rows]) for column in range(len(head))]
         lines = (
             "  " + "  ".join(_fill(text, width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in [self.header, *self.rows]
+            for row in [head, *rows]
         )
-        return "\n".join([self.title, *lines])
+        return "\n".join([title, *lines])
+
+    def _cells(self) -> list[list[str]]:
+        return [[word(text) for text in self.header], *([translated(text) for text in row] for row in self.rows)]
 
     def _repr_html_(self) -> str:
         if not self.rows:
-            return _block(self.title, f'<div style="{_DIM}">{escape(self.empty)}</div>')
-        head = "".join(f'<th style="{_CELL};{_DIM}">{escape(text)}</th>' for text in self.header)
+            return _block(self.title, f'<div style="{_DIM}">{escape(translated(self.empty))}</div>')
+        names, *rows = self._cells()
+        head = "".join(f'<th style="{_CELL};{_DIM}">{escape(text)}</th>' for text in names)
         body = "".join(
-            "<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>" for row in self.rows
+            "<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>" for row in rows
         )
         table = f'<table style="{_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         return _block(self.title, table)
@@ -85,7 +98,7 @@ def _fill(text: str, width: int) -> str:
 
 
 def _block(title: str, body: str) -> str:
-    return f'<div style="{_STYLE}"><b style="white-space:pre-wrap">{escape(title)}</b>{body}</div>'
+    return f'<div style="{_STYLE}"><b style="white-space:pre-wrap">{escape(translated(title))}</b>{body}</div>'
 
 
 Shown = Facts | Table

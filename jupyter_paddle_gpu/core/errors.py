@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from jupyter_paddle_gpu.language import translated
+
 
 class PaddleGpuError(Exception):
     """Base of all errors of this package.
 
     ``fault`` says what went wrong with the values that show it; ``next_step`` what the user can do about it
-    (empty where nothing helps). ``str(error)`` is both.
+    (empty where nothing helps), both in English. ``str(error)`` is both in the user's language.
     """
 
     def __init__(self, fault: str, next_step: str = "") -> None:
@@ -17,8 +19,8 @@ class PaddleGpuError(Exception):
 
     def __str__(self) -> str:
         if not self.next_step:
-            return self.fault
-        return f"{self.fault}{'' if self.fault.endswith(('.', '?', '!')) else '.'} {self.next_step}"
+            return translated(self.fault)
+        return translated(f"{self.fault}{'' if self.fault.endswith(('.', '?', '!')) else '.'} {self.next_step}")
 
 
 class RequestError(PaddleGpuError):
@@ -95,7 +97,7 @@ class SnapshotMismatch(SnapshotError):
         self.differences = differences
 
     def __str__(self) -> str:
-        return "\n  ".join([super().__str__(), *self.differences])
+        return "\n  ".join([super().__str__(), *map(translated, self.differences)])
 
 
 class StoreUnwritable(SnapshotError):
@@ -116,4 +118,4 @@ class Evicted(PaddleGpuError):
     def _render_traceback_(self) -> list[str]:
         """IPython shows this instead of the stack, which is full of Paddle's frames and ours, and takes it seconds."""
         self.shown = True
-        return [*self.where, f"{type(self).__name__}: {self}"]
+        return [*map(translated, self.where), f"{type(self).__name__}: {self}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served
+from jupyter_paddle_gpu.language import translated
 
 _NEXT = {
     Cause.SHUTDOWN: "the kernel was ended",
@@ -14,9 +15,9 @@ _NEXT = {
 
 
 def sentence(saved: str, notice: EvictionNotice, cpu: bool, comes_back: bool = True) -> str:
-    """Return the whole of it; ``saved`` is the first half. ``cpu``: what was held is a machine's one CPU slot;
-    ``comes_back``: somebody will start this work again."""
-    return f"{saved}, {_what_comes(notice, cpu, comes_back)}"
+    """Return the whole of it, in the user's language; ``saved`` is the first half. ``cpu``: what was held is a
+    machine's one CPU slot; ``comes_back``: somebody will start this work again."""
+    return translated(f"{saved}, {_what_comes(notice, cpu, comes_back)}")
 
 
 def what_was_saved(served: Served, newest: str = "") -> str:

@@ -17,6 +17,7 @@ from jupyter_paddle_gpu.core.errors import Evicted
 from jupyter_paddle_gpu.core.notice import EXIT_EVICTED
 from jupyter_paddle_gpu.kernel.reply import Refusal, Switchboard
 from jupyter_paddle_gpu.kernel.signals import SigtermWatch
+from jupyter_paddle_gpu.language import translated
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ class KernelEnding:
         if self._raised is not None and self._board.running():
             self._wait_for_training(self._raised, self._board, timeout_s / 2)
         _flush_output()
-        refusal = Refusal("Evicted", text, (*error.where, f"Evicted: {text}"), shown=error.shown)
+        where = map(translated, error.where)
+        refusal = Refusal("Evicted", text, (*where, f"Evicted: {text}"), shown=error.shown)
         told = self._board.refuse_all(refusal, timeout_s)
         if not told:
             log.warning("Clients could not be told within %.1f s", timeout_s)

@@ -9,6 +9,7 @@ from typing import Any
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.kernel import magics
 from jupyter_paddle_gpu.kernel.shadow import shadow_message, without_users_directory
+from jupyter_paddle_gpu.language import translated
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Hooks:
 
     def _say(self) -> None:
         for message in self._pending:
-            print(message, file=sys.stderr)
+            print(translated(message), file=sys.stderr)
         self._pending.clear()
 
 

@@ -10,6 +10,7 @@ from IPython.display import display
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, RequestError
 from jupyter_paddle_gpu.kernel.parser import MAGIC, HelpShown, nearest, parser_of, split
+from jupyter_paddle_gpu.language import translated
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.commands.command import Command
@@ -74,8 +75,8 @@ def overview() -> str:
     """Return the help of the magic itself."""
     from jupyter_paddle_gpu.kernel.commands import COMMANDS
 
-    lines = [f"  {command.name:10} {command.help}" for command in COMMANDS.values()]
-    return "\n".join([f"{MAGIC} SUBCOMMAND [--help]", "", *lines])
+    lines = [f"  {command.name:10} {translated(command.help)}" for command in COMMANDS.values()]
+    return "\n".join([translated(f"{MAGIC} SUBCOMMAND [--help]"), "", *lines])
 
 
 def complete(shell: Any, event: Any) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_paddle_gpu.core.errors import RequestError
+from jupyter_paddle_gpu.language import translated, word
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.commands.command import Command
@@ -27,10 +28,17 @@ class MagicParser(argparse.ArgumentParser):
         raise RequestError(_with_nearest(self, message), f"{self.prog} --help shows what there is.")
 
     def print_help(self, file: object = None) -> None:
-        raise HelpShown(self.format_help())
+        raise HelpShown(self.format_help().replace("usage: ", word("usage: "), 1))
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise RequestError(message or f"{self.prog} ended with {status}")
+
+    def translate(self) -> None:
+        """Say in the user's language what argparse and the arguments say of themselves."""
+        for group in self._action_groups:
+            group.title = word(group.title or "")
+        for action in self._actions:
+            action.help = translated(action.help or "")
 
     def options(self) -> list[str]:
         """Return all spellings of all options."""
@@ -39,8 +47,9 @@ class MagicParser(argparse.ArgumentParser):
 
 def parser_of(command: Command) -> MagicParser:
     """Return the parser of a subcommand's arguments."""
-    parser = MagicParser(prog=f"{MAGIC} {command.name}", description=command.help)
+    parser = MagicParser(prog=f"{MAGIC} {command.name}", description=translated(command.help))
     command.add_arguments(parser)
+    parser.translate()
     return parser
 
 

@@ -7,16 +7,16 @@ import sys
 
 from jupyter_paddle_gpu.checkpoint.reports import RestoreReport
 from jupyter_paddle_gpu.core.ranks import world_of
+from jupyter_paddle_gpu.language import translated
 
 
 def say(text: str) -> None:
-    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error.
-
-    Of several ranks the first one tells.
+    """Tell the user, in the running cell (where standard error looks like a fault) or on a script's standard error, in
+    their language. Of several ranks the first one tells.
     """
     if not world_of(os.environ).main:
         return
-    print(f"paddle-gpu: {text}", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)
+    print(f"paddle-gpu: {translated(text)}", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)
 
 
 def left_open(report: RestoreReport) -> str:

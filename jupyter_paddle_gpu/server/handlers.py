@@ -21,6 +21,7 @@ from jupyter_paddle_gpu.core.errors import (
     SnapshotError,
     SnapshotNotFound,
 )
+from jupyter_paddle_gpu.language import translated
 from jupyter_paddle_gpu.server import machine
 from jupyter_paddle_gpu.server.manager import Manager
 
@@ -53,7 +54,7 @@ class PaddleGpuHandler(APIHandler):
             message = "The server failed to answer; its log says why"
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
-        self.finish(json.dumps({"message": message, "next_step": next_step}))
+        self.finish(json.dumps({"message": translated(message), "next_step": translated(next_step)}))
 
     def log_exception(self, *args: Any) -> None:
         """Log what is a fault of ours; what a user got wrong is told to the user."""
@@ -114,7 +115,7 @@ class MoveHandler(PaddleGpuHandler):
             raise RequestError("A move needs a JSON object", 'Send for example {"gpus": 1, "grace": "60s"}.')
         detail = await self.settings["paddle_gpu_mover"].begin(kernel, body)
         self.set_status(202)
-        self.answer({"detail": detail})
+        self.answer({"detail": translated(detail)})
 
 
 class QueueHandler(PaddleGpuHandler):

@@ -10,6 +10,7 @@ from jupyter_paddle_gpu.core import queue
 from jupyter_paddle_gpu.core.device import Device, DeviceKind
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.tiers import Tier
+from jupyter_paddle_gpu.language import translated
 from jupyter_paddle_gpu.placement.base import Overview
 from jupyter_paddle_gpu.server.view import SessionView
 
@@ -109,7 +110,9 @@ def _device(device: Device, claim: Claim | None, sessions: Sequence[SessionView]
 
 def _waiting(position: int, claim: Claim, why: str, sessions: Sequence[SessionView]) -> WaitingView:
     session = next((view.id for view in sessions if (view.position, view.label) == (position, claim.label)), None)
-    return WaitingView(position, claim.gpus, claim.tier, claim.owner, claim.label, claim.since_s, why, session)
+    return WaitingView(
+        position, claim.gpus, claim.tier, claim.owner, claim.label, claim.since_s, translated(why), session
+    )
 
 
 def _tier(tier: Tier, claims: Sequence[Claim], ids: Sequence[str], now_s: float) -> TierView:

@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import ENDED, Event, State, advance
 from jupyter_paddle_gpu.core.units import format_duration
 from jupyter_paddle_gpu.core.wire import KernelExited, Served
+from jupyter_paddle_gpu.language import translated
 from jupyter_paddle_gpu.placement.base import Gone, Order, Waiting
 from jupyter_paddle_gpu.server.news import News, TrainingNews
 from jupyter_paddle_gpu.server.record import Launch, Notebook, Ownership, Record
@@ -179,7 +180,7 @@ class Session:
         self._publish(self.view())
 
     def view(self) -> SessionView:
-        """Return what is shown of this session."""
+        """Return what is shown of this session, its sentences in the user's language."""
         served = self._served
         return SessionView(
             id=self.record.session,
@@ -190,9 +191,9 @@ class Session:
             devices=tuple(device.id for device in self.devices),
             device_kind=self.devices[0].kind.value if self.devices else "",
             position=self._waiting.position,
-            why=self._waiting.why,
+            why=translated(self._waiting.why),
             wanted=self.wanted,
-            detail=self._detail,
+            detail=translated(self._detail),
             step=served.step if served else None,
             snapshot=str(served.snapshot) if served and served.snapshot else None,
             exit_code=self.exit_code,

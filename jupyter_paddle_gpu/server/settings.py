@@ -12,6 +12,7 @@ from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 from jupyter_paddle_gpu.checkpoint.where import ENV_SNAPSHOTS
 from jupyter_paddle_gpu.core.agentspec import SessionFiles
 from jupyter_paddle_gpu.core.request import GpuRequest
+from jupyter_paddle_gpu.language import ENGLISH, ENV_LANGUAGE, language
 
 # A process that is no Jupyter server has no successor: its kernels save and end soon after it.
 LEASE_OF_PLAIN_CLIENTS_S = 5.0
@@ -42,7 +43,9 @@ class Settings:
 
     def environment(self) -> dict[str, str]:
         """Return what every kernel of this process gets to know."""
-        return {} if self.snapshots is None else {ENV_SNAPSHOTS: str(self.snapshots)}
+        snapshots = {} if self.snapshots is None else {ENV_SNAPSHOTS: str(self.snapshots)}
+        spoken = {} if language() == ENGLISH else {ENV_LANGUAGE: language()}
+        return {**spoken, **snapshots}
 
 
 def _runtime_directory() -> Path:

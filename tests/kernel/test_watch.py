@@ -197,12 +197,10 @@ def test_nothing_of_it_is_loaded_before_it_is_shown(evictable: Notebook) -> None
     assert loaded == "[]\n"
 
 
-def test_it_speaks_all_its_words_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_speaks_all_its_words_in_each_language() -> None:
     english, *others = texts.texts().values()
     assert others
     assert all(words.keys() == english.keys() for words in others)
-    assert texts.words({"LANG": "zh_CN.UTF-8"})["save"] == "保存"
-    assert texts.words({"LANG": "xx"})["save"] == "Save"
 
 
 def test_it_is_small() -> None:

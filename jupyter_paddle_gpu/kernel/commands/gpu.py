@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.kernel.commands.words import last_snapshot, prediction, 
 from jupyter_paddle_gpu.kernel.move import move_notebook
 from jupyter_paddle_gpu.kernel.runtime import runtime
 from jupyter_paddle_gpu.kernel.status import look
+from jupyter_paddle_gpu.language import word
 
 NO_SESSION = "This is not a kernel “Paddle GPU”: it holds no GPU"
 
@@ -75,7 +76,7 @@ def _device_rows(view: Mapping[str, Any] | None) -> list[tuple[str, str]]:
             holds += f", position {view['position']}: {view['why']}"
     rows = [
         ("GPU", holds),
-        ("state", view["state"] + (f": {view['detail']}" if view["detail"] else "")),
+        ("state", word(view["state"]) + (f": {view['detail']}" if view["detail"] else "")),
         ("tier", _tier_in_words(request["tier"], bool(devices))),
         ("grace", format_duration(request["grace_s"])),
     ]
@@ -157,7 +158,7 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
     claims = there.claims
     rows = [
         (
-            "holds" if claim.devices else "waits",
+            word("holds" if claim.devices else "waits"),
             ", ".join(claim.devices) or str(claim.gpus),
             claim.tier,
             claim.owner,
@@ -180,7 +181,8 @@ def explain(args: argparse.Namespace, variables: Namespace) -> Shown:
 
 def tiers(args: argparse.Namespace, variables: Namespace) -> Shown:
     rows = [
-        (tier.name, f"{tier.priority:,}", "yes" if tier.preempts else "never", tier.description) for tier in ladder()
+        (tier.name, f"{tier.priority:,}", word("yes" if tier.preempts else "never"), tier.description)
+        for tier in ladder()
     ]
     return Table("Tiers, the most urgent first", ("tier", "priority", "takes from lower ones", "for"), rows)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-ENGLISH = "en"
+from jupyter_paddle_gpu.language import language
 
 
 @functools.cache
@@ -18,7 +17,6 @@ def texts() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def words(environ: Mapping[str, str] = os.environ) -> Mapping[str, str]:
-    """Return the words in the language that this process was started in; English for one that we do not speak."""
-    spoken = next((environ[name] for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
-    return texts().get(spoken[:2].lower(), texts()[ENGLISH])
+def words() -> Mapping[str, str]:
+    """Return the words in the user's language."""
+    return texts()[language()]

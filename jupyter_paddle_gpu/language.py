@@ -1,0 +1,144 @@
+"""What we say, in the language of whoever reads it.
+
+The code speaks English; a sentence is its own name, and what it says of this case are its values. Where it is shown,
+``translated`` finds the sentence in a catalogue, takes the values out, and says it in the reader's language. What
+travels between processes and what programs read stays English, and what a catalogue lacks is shown in English.
+
+A catalogue maps an English sentence to its translation. In both, {1} stands for any value, which is translated itself;
+{#1} for a number with its unit, {=1} for one of our own words, such as the name of a state.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+ENGLISH = "en"
+ENV_LANGUAGE = (
+    "JUPYTER_PADDLE_GPU_LANGUAGE"  # what a server tells its kernels, which may run where its settings are not
+)
+_POSIX = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+_CATALOGUES = {"zh": Path(__file__).with_name("locale") / "zh_CN" / "sentences.json"}
+_LAB = Path("@jupyterlab", "translation-extension", "plugin.jupyterlab-settings")
+_LOCALE = re.compile(r'^(?!\s*//)[^\n]*"locale"\s*:\s*"(\w+)', re.MULTILINE)
+
+_PLACE = re.compile(r"\{([#=]?)(\d)\}")
+_JOINTS = ((re.compile("\n"), "\n"), (re.compile(r"(?<=[.?!]) +"), " "), (re.compile("; "), "；"))
+_MARGINS = re.compile(r"(\s*)(.*?)(\.?)(\s*)", re.DOTALL)
+_QUANTITY = r"\d[\d.,]*(?: ?[A-Za-z%]{1,3}\b)?(?: \d+ [a-z]{1,3}\b)?"
+
+
+def language(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the language of this process's user, one that there is a catalogue of, else English: what is set in
+    JupyterLab, else what the server has said, else the locale that the process was started in."""
+    asked = [_set_in_lab(environ), *(environ.get(name, "") for name in (ENV_LANGUAGE, *_POSIX))]
+    first = next((text for text in asked if text), "")
+    return first[:2].lower() if first[:2].lower() in _CATALOGUES else ENGLISH
+
+
+def translated(text: str) -> str:
+    """Return a text of ours in the user's language, as far as its sentences are known there."""
+    spoken = language()
+    return text if spoken == ENGLISH else _catalogue(spoken).translated(text)
+
+
+def word(text: str) -> str:
+    """Return one word of ours in the user's language. It is for what can be nothing of the user's own."""
+    spoken = language()
+    return text if spoken == ENGLISH else _catalogue(spoken).words.get(text, text)
+
+
+class Catalogue:
+    """One language. ``words`` are its sentences without places."""
+
+    def __init__(self, sentences: Mapping[str, str]) -> None:
+        without = {english: text for english, text in sentences.items() if not _PLACE.search(english)}
+        self.words = without
+        self._exact = {_bare(english): _bare(text) for english, text in without.items() if " " in english}
+        patterns = [_Pattern(_bare(english), _bare(text), self) for english, text in sentences.items()]
+        self._patterns = sorted((one for one in patterns if one.places), key=lambda one: -one.weight)
+
+    @functools.lru_cache(maxsize=2048)  # noqa: B019  # a catalogue lives as long as the process
+    def translated(self, text: str) -> str:
+        """Return it by its lines, sentences or clauses where all are known, else as one, else what is known of them."""
+        parted = [
+            (parts, [self.translated(part) for part in parts], between)
+            for joint, between in _JOINTS
+            if len(parts := joint.split(text)) > 1
+        ]
+        for parts, said, between in parted:
+            if not set(parts) & set(said):
+                return _joined(said, between)
+        before, body, stop, after = _MARGINS.fullmatch(text).groups()  # type: ignore[union-attr]  # everything matches
+        if (known := self._known(body)) is not None:
+            return f"{before}{known}{'。' if stop else ''}{after}"
+        return next((_joined(said, between) for parts, said, between in parted if parts != said), text)
+
+    def _known(self, body: str) -> str | None:
+        if body in self._exact:
+            return self._exact[body]
+        said = (pattern.say(body) for pattern in self._patterns)
+        return next((text for text in said if text is not None), None)
+
+
+class _Pattern:
+    """A sentence with places. ``weight``: how much of it is fixed."""
+
+    def __init__(self, english: str, text: str, catalogue: Catalogue) -> None:
+        self._text, self._catalogue = text, catalogue
+        parts = _PLACE.split(english)  # fixed, kind, number, fixed, …
+        fixed = parts[::3]
+        self.places = parts[2::3]
+        self.weight = sum(map(len, fixed))
+        self._longest = max(fixed, key=len)
+        kinds = {"": "(.*?)", "#": f"({_QUANTITY})", "=": f"({'|'.join(map(re.escape, catalogue.words))})"}
+        shape = re.escape(fixed[0])
+        for kind, following in zip(parts[1::3], fixed[1:], strict=True):
+            shape += kinds[kind] + re.escape(following)
+        self._shape = re.compile(shape, re.DOTALL)
+
+    def say(self, text: str) -> str | None:
+        """Return the translation of ``text``; None where it is another sentence."""
+        if self._longest not in text or (found := self._shape.fullmatch(text)) is None:
+            return None
+        values = dict(zip(self.places, found.groups(), strict=True))
+        return _PLACE.sub(lambda place: self._value(place[1], values[place[2]]), self._text)
+
+    def _value(self, kind: str, value: str) -> str:
+        return self._catalogue.words.get(value, value) if kind == "=" else self._catalogue.translated(value).strip()
+
+
+def _joined(parts: list[str], between: str) -> str:
+    return re.sub("(?<=[。？！]) ", "", between.join(parts))
+
+
+def _bare(sentence: str) -> str:
+    return sentence.removesuffix(".").removesuffix("。")
+
+
+@functools.cache
+def _catalogue(spoken: str) -> Catalogue:
+    return Catalogue(json.loads(_CATALOGUES[spoken].read_text("utf-8")))
+
+
+def _set_in_lab(environ: Mapping[str, str]) -> str:
+    """Return the language that the user has chosen in JupyterLab; empty where there is no choice or no JupyterLab."""
+    from jupyter_core.paths import jupyter_config_dir
+
+    directory = environ.get("JUPYTERLAB_SETTINGS_DIR") or Path(jupyter_config_dir(), "lab", "user-settings")
+    path = Path(directory) / _LAB
+    try:
+        chosen = _read_choice(path, path.stat().st_mtime_ns)
+    except OSError:
+        return ""
+    return "" if chosen == "default" else chosen
+
+
+@functools.lru_cache(maxsize=8)
+def _read_choice(path: Path, changed_ns: int) -> str:
+    found = _LOCALE.search(path.read_text("utf-8", errors="replace"))
+    return found[1] if found else ""
