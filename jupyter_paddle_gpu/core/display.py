@@ -30,7 +30,7 @@ class Facts:
     def __str__(self) -> str:
         rows = self._rows()
         width = max((columns(name) for name, _ in rows), default=0)
-        lines = [translated(self.title), *(f"  {_fill(name, width)}  {value}" for name, value in rows)]
+        lines = [_title(self.title), *(f"  {_fill(name, width)}  {value}" for name, value in rows)]
         return "\n".join([*lines, *(f"  ! {translated(text)}" for text in self.warnings)])
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -59,7 +59,7 @@ class Table:
     empty: str = ""
 
     def __str__(self) -> str:
-        title = translated(self.title)
+        title = _title(self.title)
         if not self.rows:
             return f"{title}\n  {translated(self.empty)}"
         head, *rows = self._cells()
@@ -97,8 +97,12 @@ def _fill(text: str, width: int) -> str:
     return text + " " * (width - columns(text))
 
 
+def _title(title: str) -> str:
+    return translated(word(title))
+
+
 def _block(title: str, body: str) -> str:
-    return f'<div style="{_STYLE}"><b style="white-space:pre-wrap">{escape(translated(title))}</b>{body}</div>'
+    return f'<div style="{_STYLE}"><b style="white-space:pre-wrap">{escape(_title(title))}</b>{body}</div>'
 
 
 Shown = Facts | Table

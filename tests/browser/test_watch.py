@@ -15,15 +15,19 @@ WATCH = "%paddle_gpu watch"
 REQUEST = "%paddle_gpu request --grace 30s"
 
 
-def notebook(lab: Lab, machine: Machine, *cells: str) -> None:
-    """Open a notebook with these cells, and run them all."""
+def content(*cells: str) -> dict[str, object]:
+    """Return a notebook with these cells."""
     kernel = {"name": "training", "display_name": "training", "language": "python"}
     sources: list[dict[str, object]] = [
         {"cell_type": "code", "id": f"c{i}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
         for i, source in enumerate(cells)
     ]
-    content = {"cells": sources, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    (machine.root / "notebooks" / "a.ipynb").write_text(json.dumps(content))
+    return {"cells": sources, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def notebook(lab: Lab, machine: Machine, *cells: str) -> None:
+    """Open a notebook with these cells, and run them all."""
+    (machine.root / "notebooks" / "a.ipynb").write_text(json.dumps(content(*cells)))
     lab.open("lab/tree/a.ipynb")
     expect(lab.page.locator(".jp-Notebook")).to_be_visible(timeout=PATIENCE_MS)
     expect(lab.page.get_by_role("button", name="training | Idle")).to_be_visible(timeout=PATIENCE_MS)

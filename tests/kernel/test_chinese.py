@@ -10,19 +10,9 @@ import pytest
 
 from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.kernel.commands import COMMANDS
+from tests.english import english
 from tests.kernel.kernels import AgentEnd, Cell, Notebook, notebook
 from tests.kernel.test_watch import KEEP, SESSION
-
-# What is written as it is in any language: commands, options, paths, names of files and of programs.
-LITERAL = re.compile(
-    r"%paddle_gpu( [a-zA-Z-]+| \d+\w*)*|jupyter [\w-]+( [\w=.-]+)*|/[\w./ -]+|`[^`]*`|--?\w[\w-]*( [A-Z]+)?"
-)
-ENGLISH = re.compile(r"(?:\b[A-Za-z][a-z']+ +){2,}[a-z]+\b")
-
-
-def english(text: str) -> list[str]:
-    """Return what of a text reads as English: three words and more."""
-    return [found[0] for found in ENGLISH.finditer(LITERAL.sub("", text))]
 
 
 @pytest.fixture
