@@ -4,8 +4,8 @@ The code speaks English; a sentence is its own name, and what it says of this ca
 ``translated`` finds the sentence in a catalogue, takes the values out, and says it in the reader's language. What
 travels between processes and what programs read stays English, and what a catalogue lacks is shown in English.
 
-A catalogue maps an English sentence to its translation. In both, {1} stands for any value, which is translated itself;
-{#1} for a number with its unit, {=1} for one of our own words, such as the name of a state.
+A catalogue maps an English sentence to its translation. In both, {1} stands for any value, which is translated itself.
+In the English one {#1} is a number with its unit, {=1} one of our own words, such as the name of a state.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Pattern:
         self._text, self._catalogue = text, catalogue
         parts = _PLACE.split(english)  # fixed, kind, number, fixed, …
         fixed = parts[::3]
-        self.places = parts[2::3]
+        self.places = dict(zip(parts[2::3], parts[1::3], strict=True))  # number → kind
         self.weight = sum(map(len, fixed))
         self._longest = max(fixed, key=len)
         kinds = {"": "(.*?)", "#": f"({_QUANTITY})", "=": f"({'|'.join(map(re.escape, catalogue.words))})"}
@@ -106,10 +106,11 @@ class _Pattern:
         if self._longest not in text or (found := self._shape.fullmatch(text)) is None:
             return None
         values = dict(zip(self.places, found.groups(), strict=True))
-        return _PLACE.sub(lambda place: self._value(place[1], values[place[2]]), self._text)
+        return _PLACE.sub(lambda place: self._value(place[2], values[place[2]]), self._text)
 
-    def _value(self, kind: str, value: str) -> str:
-        return self._catalogue.words.get(value, value) if kind == "=" else self._catalogue.translated(value).strip()
+    def _value(self, number: str, value: str) -> str:
+        words = self._catalogue.words
+        return words[value] if self.places[number] == "=" else self._catalogue.translated(value).strip()
 
 
 def _joined(parts: list[str], between: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -20,4 +21,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background, as would all that the tests start
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.update(JUPYTER_PADDLE_GPU_LANGUAGE="en", LANGUAGE="en")  # ours and argparse's, on any machine
     settings.register_profile("fuzz", max_examples=int(config.getoption("--fuzz")), deadline=None)

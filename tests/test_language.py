@@ -110,6 +110,11 @@ def test_each_sentence_is_found_by_what_it_says() -> None:
             "'x' is not a size. Write a number with a unit, such as 16Gi or 500M.",
             "'x' 不是大小。请写出带单位的数，如 16Gi 或 500M。",
         ),
+        ("This kernel is running, tier notebook (-10)", "此内核运行中，级别 notebook (-10)"),
+        (
+            "Gives up its place (preempted by urgent job), 30 s left for the save",
+            "正在让出（被抢占，让给 urgent job），还有 30 s 可用于保存",
+        ),
         ("2.1 GB, 4.0 s of 3 min 20 s", "2.1 GB，需 4.0 s，限 3 min 20 s"),
         ("history, best", "history, best"),
         ("state", "state"),

@@ -18,7 +18,7 @@ from tests.kernel.test_watch import KEEP, SESSION
 @pytest.fixture
 def opened(place: Path, agent: AgentEnd) -> Iterator[Notebook]:
     agent.view = SESSION
-    with notebook(place, agent, {"LANG": "zh_CN.UTF-8", "LANGUAGE": "", "LC_ALL": ""}) as opened:
+    with notebook(place, agent, {"JUPYTER_PADDLE_GPU_LANGUAGE": "", "LANGUAGE": "zh_CN:en"}) as opened:
         yield opened
 
 
