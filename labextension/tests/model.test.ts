@@ -42,6 +42,27 @@ test("a GPU that was given up is nobody's", () => {
   assert.deepEqual(model.heldGpus(), []);
 });
 
+test('what is not seen is told while a session has devices', () => {
+  let nowMs = 1_000_000;
+  const model = new Model(() => nowMs);
+  const said = (): (string | number)[] => model.unseen().map(({ fault, silentS }) => fault ?? silentS);
+  model.hasSessions(
+    ['a', 'b'].map(id => sessionOf(session(id))),
+    nowMs
+  );
+  model.sawRows(rowsOf([row('a', 1000, [], 'no driver'), row('b', 1000, [gpu()])]));
+  assert.deepEqual(said(), ['no driver']);
+  nowMs += 20_000;
+  assert.deepEqual(said(), ['no driver', 20]);
+  model.looks();
+  assert.deepEqual(said(), ['no driver']);
+  nowMs += 20_000;
+  model.lostServer('refused');
+  assert.deepEqual(said(), ['no driver']);
+  model.heardOf(sessionOf(session('a', { devices: [] })));
+  assert.deepEqual(said(), []);
+});
+
 test('views hear of each change until they leave', () => {
   const model = new Model(() => 0);
   let heard = 0;
@@ -49,10 +70,9 @@ test('views hear of each change until they leave', () => {
     heard += 1;
   });
   model.heardOf(sessionOf(session('a')));
-  model.sawRows(rowsOf([row('a', 1, [gpu()])]));
   leave();
   model.lostServer('refused');
-  assert.equal(heard, 2);
+  assert.equal(heard, 1);
 });
 
 test("a countdown runs by the server's clock, whatever the browser's says", () => {

@@ -47,7 +47,7 @@ def test_eight_gpus_of_which_one_is_lost_and_comes_back(lab: Lab, machine: Machi
     machine.add_kernelspec("large", {"gpus": 8})
     lab.open_notebook(kernel="large")
     for index in range(8):
-        says(lab.card("Devices", f"GPU {index}"), "Busy", "GiB")
+        says(lab.card("Devices", f"GPU {index}"), "50 % busy, 3 % full")
     lab.picture("eight-gpus")
     readable(lab)
     gpus.is_now("gpus 8", "answer * 15")

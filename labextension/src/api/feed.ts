@@ -50,6 +50,7 @@ export class Feed {
   private adjust(): void {
     const wanted = this.views > 0 && !document.hidden;
     if (wanted && this.stream === null) {
+      this.model.looks();
       this.open();
       void this.refresh.refresh();
     } else if (!wanted) {

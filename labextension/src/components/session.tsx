@@ -8,7 +8,7 @@ import { Countdown } from './countdown.js';
 import type { Page } from './page.js';
 import { ShelfSection } from './shelf.js';
 import { Training } from './training.js';
-import { asks, baseName, holds, stateWord } from './words.js';
+import { asks, baseName, holds, memorySentence, stateWord } from './words.js';
 import { Outcome, useWork, WorkButton } from './work.js';
 
 interface SessionProps {
@@ -19,6 +19,8 @@ interface SessionProps {
 export function SessionCard({ page, session }: SessionProps): JSX.Element {
   const { trans, model } = page;
   const leftS = remainingS(session, model.nowMs);
+  const reading = model.history.last(session.id);
+  const died = memorySentence(trans, session.exitCode, reading?.host.memoryLimitBytes ?? null);
   return (
     <li className={`jp-PaddleGpu-card jp-mod-${session.state}`} aria-label={session.label}>
       <header>
@@ -32,9 +34,10 @@ export function SessionCard({ page, session }: SessionProps): JSX.Element {
       {leftS !== null && <Countdown leftS={leftS} ofS={session.request.graceS} trans={trans} />}
       <Waits page={page} session={session} />
       {session.detail && <p className="jp-PaddleGpu-detail">{session.detail}</p>}
+      {died && <p className="jp-PaddleGpu-warning">{died}</p>}
       {session.saved !== null && <p className="jp-PaddleGpu-saved">{savedSentence(page, session.saved)}</p>}
       {session.restored !== null && <p>{restoredSentence(page, session.restored)}</p>}
-      <Training page={page} session={session} reading={model.history.last(session.id)} />
+      <Training page={page} session={session} reading={reading} />
       {session.logTail && (
         <details>
           <summary>{trans.__('Last lines of the kernel')}</summary>

@@ -2,7 +2,7 @@
 
 import React from 'react';
 import type { Page } from './page.js';
-import { baseName, stateWord } from './words.js';
+import { baseName, memorySentence, stateWord } from './words.js';
 
 const SHOWN = 20;
 
@@ -20,9 +20,14 @@ export function TimelineSection({ page: { model, trans } }: { page: Page }): JSX
             <time dateTime={new Date(change.atMs).toISOString()}>{new Date(change.atMs).toLocaleTimeString()}</time>{' '}
             <b>{baseName(change.label)}</b> {stateWord(trans, change.state)}
             {change.text && <p className="jp-PaddleGpu-detail">{change.text}</p>}
+            <Memory text={memorySentence(trans, change.exitCode, change.limitBytes)} />
           </li>
         ))}
       </ol>
     </section>
   );
+}
+
+function Memory({ text }: { text: string }): JSX.Element | null {
+  return text ? <p>{text}</p> : null;
 }

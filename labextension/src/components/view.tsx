@@ -2,15 +2,18 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { bytes } from '../model/format.js';
+import { bytes, duration } from '../model/format.js';
+import type { Unseen } from '../model/model.js';
 import type { HostSample } from '../wire/reading.js';
-import { GpuCard } from './gpu.js';
+import { GpuCard, GpuLine } from './gpu.js';
 import { MachineSection } from './machine.js';
 import type { Page } from './page.js';
 import { RequestSection } from './request.js';
 import { SessionCard } from './session.js';
 import { TimelineSection } from './timeline.js';
 import { baseName } from './words.js';
+
+const MANY = 4; // more GPUs than this are a line each, which opens
 
 export function GpuView({ page }: { page: Page }): JSX.Element {
   return (
@@ -58,25 +61,37 @@ function SessionList({ page }: { page: Page }): JSX.Element {
 function GpuList({ page }: { page: Page }): JSX.Element {
   const { model, trans } = page;
   const { history, sessions } = model;
-  const name = (session: string): string => baseName(sessions.get(session)?.label ?? '');
   const host = history.host();
+  const held = model.heldGpus();
+  const Gpu = held.length > MANY ? GpuLine : GpuCard;
   return (
     <section aria-label={trans.__('Devices')}>
       <h3>{trans.__('Devices')}</h3>
       <MachineSection page={page} />
-      {[...history.faults()].map(([session, fault]) => (
-        <p key={session} className="jp-PaddleGpu-warning">
-          {trans.__('%1 sees no GPU: %2', name(session), fault)}
+      {model.unseen().map(unseen => (
+        <p key={unseen.session.id} className="jp-PaddleGpu-warning">
+          {unseenSentence(unseen, trans)}
         </p>
       ))}
       <ul>
-        {model.heldGpus().map(seen => (
-          <GpuCard key={seen.gpu.id} seen={seen} holder={sessions.get(seen.session)} history={history} trans={trans} />
+        {held.map(seen => (
+          <Gpu key={seen.gpu.id} seen={seen} holder={sessions.get(seen.session)} history={history} trans={trans} />
         ))}
       </ul>
       {host !== null && <p className="jp-PaddleGpu-detail">{hostSentence(host, trans)}</p>}
     </section>
   );
+}
+
+function unseenSentence({ session, fault, silentS }: Unseen, trans: TranslationBundle): string {
+  const name = baseName(session.label);
+  return fault === null
+    ? trans.__(
+        'Nothing has been told of the devices of %1 for %2: the driver hangs, or its agent.',
+        name,
+        duration(silentS)
+      )
+    : trans.__('%1 sees no GPU: %2', name, fault);
 }
 
 function hostSentence(host: HostSample, trans: TranslationBundle): string {

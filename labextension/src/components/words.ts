@@ -26,7 +26,22 @@ export function holds(trans: TranslationBundle, session: Session): string {
   if (session.deviceKind === 'CPU') {
     return trans.__('CPU slot');
   }
-  return `${session.deviceKind} ${session.devices.map(shortId).join(', ')}`;
+  return `${session.deviceKind} ${inShort(session.devices)}`;
+}
+
+/** Return devices by what tells them apart, in as few words as say all: "0–7, 9". */
+export function inShort(devices: readonly string[]): string {
+  const runs: string[][] = [];
+  for (const device of devices) {
+    const run = runs.at(-1);
+    if (run && Number(device) === Number(run.at(-1)) + 1) {
+      run.push(device);
+    } else {
+      runs.push([device]);
+    }
+  }
+  const word = (run: string[]): string => [run[0] ?? '', run.at(-1) ?? ''].map(shortId).join('–');
+  return runs.flatMap(run => (run.length > 2 ? word(run) : run.map(shortId))).join(', ');
 }
 
 /** Return what tells one device from another: an index as it is, the beginning of a UUID. */
@@ -38,6 +53,18 @@ export function shortId(id: string): string {
 export function asks(trans: TranslationBundle, request: GpuRequest): string {
   const gpus = trans._n('%1 GPU', '%1 GPUs', request.gpus);
   return request.memoryBytes === null ? gpus : `${gpus}, ${bytes(request.memoryBytes)}`;
+}
+
+const KILLED = new Set([137, -9]); // as a shell says it, and as Python does
+
+/** Return what a kernel that was killed has most likely run out of; empty for other ends and where that is not known. */
+export function memorySentence(trans: TranslationBundle, exitCode: number | null, limitBytes: number | null): string {
+  return exitCode !== null && KILLED.has(exitCode) && limitBytes !== null
+    ? trans.__(
+        'Out of memory, if nobody killed it: the limit is %1. Use smaller batches, or ask for more.',
+        bytes(limitBytes)
+      )
+    : '';
 }
 
 /** Return the last part of a path. */

@@ -4,6 +4,7 @@ import type { GpuSample, HostSample, Reading, Row } from '../wire/reading.js';
 
 export const POINT_S = 10;
 export const POINTS = 360;
+const WINDOWS = [30, 90, POINTS]; // five minutes, fifteen, an hour: a session that has just begun fills its chart soon
 
 /** The mean over one span of time; null where nothing was known. */
 export interface Point {
@@ -74,12 +75,6 @@ export class History {
     return seen.sort((a, b) => a.gpu.id.localeCompare(b.gpu.id, undefined, { numeric: true }));
   }
 
-  /** Return why sessions see no GPU, by session. */
-  faults(): Map<string, string> {
-    const all = [...this.latest].flatMap(([session, { fault }]) => (fault === null ? [] : [[session, fault] as const]));
-    return new Map(all);
-  }
-
   /** Return the last reading of one session. */
   last(session: string): Reading | undefined {
     return this.latest.get(session);
@@ -93,8 +88,11 @@ export class History {
 
   /** Return the points of one GPU, the oldest first, and null for each span that nothing is known of. */
   line(id: string, value: (point: Point) => number | null): (number | null)[] {
-    const bySpan = new Map((this.points.get(id) ?? []).map(point => [point.span, value(point)]));
-    return Array.from({ length: POINTS }, (_, index) => bySpan.get(this.newestSpan - POINTS + 1 + index) ?? null);
+    const points = this.points.get(id) ?? [];
+    const needed = this.newestSpan + 1 - (points[0]?.span ?? this.newestSpan);
+    const length = WINDOWS.find(window => needed <= window) ?? POINTS;
+    const bySpan = new Map(points.map(point => [point.span, value(point)]));
+    return Array.from({ length }, (_, index) => bySpan.get(this.newestSpan - length + 1 + index) ?? null);
   }
 
   private note(reading: Reading): void {

@@ -11,6 +11,15 @@ import { type Change, Timeline } from './timeline.js';
 /** Whether the server answers: `null` before its first answer, else the fault that it has now, empty for none. */
 export type Connection = string | null;
 
+const SILENT_S = 15; // agents tell once a second while somebody looks
+
+/** Why the devices of a session are not seen, or for how long nothing has been told of them. */
+export interface Unseen {
+  session: Session;
+  fault: string | null;
+  silentS: number;
+}
+
 export class Model {
   readonly changed = new Listeners<void>();
   readonly sessions = new Sessions();
@@ -22,6 +31,7 @@ export class Model {
   machine: Machine | null = null;
   connection: Connection = null;
   private aheadMs = 0;
+  private lookedSinceMs = 0;
 
   /** `clock` is this browser's, in milliseconds since the epoch. */
   constructor(private readonly clock: () => number) {}
@@ -57,15 +67,32 @@ export class Model {
     this.changed.tell();
   }
 
-  /** Agents have seen their devices. */
+  /** Somebody looks from now on. */
+  looks(): void {
+    this.lookedSinceMs = this.nowMs;
+  }
+
+  /** Agents have seen their devices. Views draw that at their own pace: it comes from each session every second. */
   sawRows(rows: readonly Row[]): void {
     this.history.add(rows);
-    this.changed.tell();
   }
 
   /** Return the GPUs that sessions hold now: what one saw before it gave them up is no longer its own. */
   heldGpus(): Seen[] {
     return this.history.gpus().filter(seen => this.sessions.get(seen.session)?.devices.length);
+  }
+
+  /** Return the sessions with devices that cannot be seen. */
+  unseen(): Unseen[] {
+    return this.sessions.all().flatMap(session => {
+      const reading = this.history.last(session.id);
+      if (session.devices.length === 0 || reading === undefined) {
+        return [];
+      }
+      const silentS = (this.nowMs - Math.max(this.lookedSinceMs, 1000 * reading.atS)) / 1000;
+      const silent = silentS > SILENT_S && !this.connection;
+      return reading.fault !== null || silent ? [{ session, fault: reading.fault, silentS: silent ? silentS : 0 }] : [];
+    });
   }
 
   /** Nobody answers; what was known stays. */
@@ -75,7 +102,8 @@ export class Model {
   }
 
   private note(session: Session): void {
-    const change = this.timeline.note(this.sessions.get(session.id), session, this.nowMs);
+    const limitBytes = this.history.last(session.id)?.host.memoryLimitBytes ?? null;
+    const change = this.timeline.note(this.sessions.get(session.id), session, this.nowMs, limitBytes);
     if (change !== null) {
       this.news.tell(change);
     }

@@ -2,7 +2,7 @@
 
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { baseName, stateWord } from '../components/words.js';
+import { baseName, memorySentence, stateWord } from '../components/words.js';
 import type { Change } from '../model/timeline.js';
 import type { State } from '../wire/session.js';
 
@@ -25,7 +25,9 @@ export class Notices {
   /** Take a change; what is no news to people (a kernel that starts for the first time) is passed over. */
   take(change: Change): void {
     const type = TYPES[change.state];
-    if (type !== undefined) {
+    if (this.enabled && change.exitCode) {
+      Notification.error(this.textOf(change), { autoClose: false }); // what comes next must not take its place
+    } else if (type !== undefined) {
       this.show(change, type, false);
     } else if (change.state === 'running' && this.shown.has(change.id)) {
       this.show(change, 'success', BACK_MS);
@@ -36,12 +38,16 @@ export class Notices {
     if (!this.enabled) {
       return;
     }
-    const text = [`${baseName(change.label)}: ${stateWord(this.trans, change.state)}`, change.text];
-    const message = text.filter(Boolean).join('. ');
+    const message = this.textOf(change);
     const id = this.shown.get(change.id) ?? '';
     if (!Notification.update({ id, message, type, autoClose })) {
       const actions = [{ label: this.trans.__('Show'), callback: this.look }];
       this.shown.set(change.id, Notification.emit(message, type, { autoClose, actions }));
     }
+  }
+
+  private textOf({ label, state, text, exitCode, limitBytes }: Change): string {
+    const what = memorySentence(this.trans, exitCode, limitBytes) || text; // it is cut after 140 characters
+    return [`${baseName(label)}: ${stateWord(this.trans, state)}`, what].filter(Boolean).join('. ');
   }
 }

@@ -1,14 +1,13 @@
-/** The sidebar: draws the model while it is shown, and at most once a frame. */
+/** The sidebar: draws the model while it is shown, at a change and once a second. */
 
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { Feed } from '../api/feed.js';
 import type { Page } from '../components/page.js';
 import { GpuView } from '../components/view.js';
-import { counting } from '../model/sessions.js';
 import { gpuIcon } from './icon.js';
 
-const TICK_MS = 1000;
+const TICK_MS = 1000; // for telemetry, ages and countdowns; a hidden page has no frames to draw in
 
 export class GpuPanel extends ReactWidget {
   private end: (() => void) | null = null;
@@ -32,7 +31,7 @@ export class GpuPanel extends ReactWidget {
   protected override onAfterShow(): void {
     const unwatch = this.feed.watch();
     const unlisten = this.page.model.changed.add(() => this.redraw());
-    this.tick = window.setInterval(() => this.countDown(), TICK_MS);
+    this.tick = window.setInterval(() => this.redraw(), TICK_MS);
     this.end = () => {
       unwatch();
       unlisten();
@@ -62,12 +61,5 @@ export class GpuPanel extends ReactWidget {
       this.frame = 0;
       this.update();
     });
-  }
-
-  private countDown(): void {
-    const { model } = this.page;
-    if (counting(model.sessions.all(), model.nowMs)) {
-      this.redraw();
-    }
   }
 }

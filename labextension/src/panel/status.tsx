@@ -4,8 +4,10 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 import type { Page } from '../components/page.js';
 import { holds, stateWord } from '../components/words.js';
-import { remainingS } from '../model/sessions.js';
+import { counting, remainingS } from '../model/sessions.js';
 import { gpuIcon } from './icon.js';
+
+const TICK_MS = 1000;
 
 export class StatusItem extends ReactWidget {
   constructor(
@@ -14,7 +16,9 @@ export class StatusItem extends ReactWidget {
   ) {
     super();
     this.addClass('jp-PaddleGpu-status');
-    page.model.changed.add(() => this.update());
+    const { model } = page;
+    model.changed.add(() => this.update());
+    window.setInterval(() => counting(model.sessions.all(), model.nowMs) && this.update(), TICK_MS);
   }
 
   protected override render(): JSX.Element | null {

@@ -22,8 +22,8 @@ export interface GpuSample {
   /** Of this session's own processes, and of all others; null where the driver does not tell. */
   memoryOwnBytes: number | null;
   memoryOthersBytes: number | null;
-  /** Faults that the driver has named since the agent began to look. */
-  xids: string[];
+  /** The driver's numbers of faults since the agent began to look. */
+  xids: number[];
 }
 
 /** What the kernel said of its training; `takenS` is when. */
@@ -34,7 +34,10 @@ export interface KernelSample {
   /** What a save would write, and how long it would take. */
   stateBytes: number | null;
   saveS: number | null;
+  /** Where Paddle computes, as it names it ("gpu:0", "cpu"); then its live tensors, what it holds for them, the most. */
+  device: string;
   allocatedBytes: number | null;
+  reservedBytes: number | null;
   peakBytes: number | null;
 }
 
@@ -100,7 +103,7 @@ function gpuOf(value: unknown): GpuSample {
     stale: text(of, 'stale') || null,
     memoryOwnBytes: number(of, 'memory_own_bytes'),
     memoryOthersBytes: number(of, 'memory_others_bytes'),
-    xids: texts(of, 'xids')
+    xids: texts(of, 'xids').map(Number)
   };
 }
 
@@ -112,7 +115,9 @@ function kernelOf(value: unknown): KernelSample {
     stepsPerS: number(of, 'steps_per_s'),
     stateBytes: number(of, 'state_bytes'),
     saveS: number(of, 'save_s'),
+    device: text(of, 'device'),
     allocatedBytes: number(of, 'allocated_bytes'),
+    reservedBytes: number(of, 'reserved_bytes'),
     peakBytes: number(of, 'peak_bytes')
   };
 }
