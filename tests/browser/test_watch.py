@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
+import nbformat
 import pytest
+from nbconvert import HTMLExporter
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import PATIENCE_MS, Lab, says
@@ -57,3 +60,26 @@ def test_a_request_ends_in_it_and_it_goes_with_the_next_one(lab: Lab, machine: M
     expect(first.get_by_role("group", name="Paddle GPU")).to_have_count(0)
     expect(second.get_by_role("group", name="Paddle GPU")).to_be_visible()
     lab.picture("watch-request")
+
+
+def test_a_saved_notebook_stays_saved_while_it_runs_and_is_whole_without_it(lab: Lab, machine: Machine) -> None:
+    notebook(lab, machine, LOAD, REQUEST)
+    screen = lab.page.get_by_role("group", name="Paddle GPU")
+    says(screen, "running", "notebook", "last snapshot: none yet")
+    lab.page.locator(".jp-Notebook .jp-InputPrompt").first.click()
+    lab.page.keyboard.press("Control+s")
+    tab = lab.page.get_by_role("tab", name="a.ipynb")
+    expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
+    screen.get_by_role("button", name="Show more").click()
+    host = screen.get_by_text("cores")
+    told = host.inner_text()
+    expect(host).not_to_have_text(told, timeout=PATIENCE_MS)  # it goes on
+    expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
+    saved = nbformat.read(machine.root / "notebooks" / "a.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    assert "widgets" not in saved.metadata
+    for form in ("text/plain", "text/html"):  # what GitHub, nbviewer and others without the widget show
+        assert "running · notebook · GPU" in saved.cells[1].outputs[-1].data[form]
+    page, _ = HTMLExporter().from_notebook_node(saved)  # type: ignore[no-untyped-call]
+    lab.page.set_content(page)
+    says(lab.page.locator("body"), "running · notebook · GPU", "none yet")
+    lab.picture("watch-exported")
