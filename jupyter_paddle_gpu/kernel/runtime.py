@@ -80,7 +80,9 @@ class Runtime:
             self.board = Switchboard.attach(kernel, self._on_cell)
             if self.link is not None:
                 from jupyter_paddle_gpu.kernel.session import Session
+                from jupyter_paddle_gpu.kernel.successor import answer_pages
 
+                answer_pages(kernel)
                 self._session = Session(kernel, self.protection, self.board, self.link)
             self._protect(KernelEnding(self.training.evict, self.board, self.watch))
             if fault is not None:

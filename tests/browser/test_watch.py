@@ -18,9 +18,9 @@ WATCH = "%paddle_gpu watch"
 REQUEST = "%paddle_gpu request --grace 30s"
 
 
-def content(*cells: str) -> dict[str, object]:
+def content(*cells: str, kernel_name: str = "training") -> dict[str, object]:
     """Return a notebook with these cells."""
-    kernel = {"name": "training", "display_name": "training", "language": "python"}
+    kernel = {"name": kernel_name, "display_name": kernel_name, "language": "python"}
     sources: list[dict[str, object]] = [
         {"cell_type": "code", "id": f"c{i}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
         for i, source in enumerate(cells)
@@ -60,6 +60,26 @@ def test_a_request_ends_in_it_and_it_goes_with_the_next_one(lab: Lab, machine: M
     expect(first.get_by_role("group", name="Paddle GPU")).to_have_count(0)
     expect(second.get_by_role("group", name="Paddle GPU")).to_be_visible()
     lab.picture("watch-request")
+
+
+def test_it_goes_with_the_notebook_to_another_kernel(lab: Lab, machine: Machine) -> None:
+    """From one that is not ours, and back from an eviction: the same view in the same cell."""
+    cells = content(LOAD, "%paddle_gpu request --grace 30s", kernel_name="python3")
+    (machine.root / "notebooks" / "a.ipynb").write_text(json.dumps(cells))
+    lab.open("lab/tree/a.ipynb")
+    expect(lab.page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=PATIENCE_MS)
+    lab.page.locator(".jp-Notebook .jp-InputPrompt").first.click()
+    for _ in range(2):
+        lab.page.keyboard.press("Shift+Enter")
+    screen = lab.page.get_by_role("group", name="Paddle GPU")
+    says(screen, "no session")
+    says(screen, "running", "notebook", "GPU")
+    lab.picture("watch-moved")
+    ticket = machine.file()
+    assert ticket.wait(timeout_s=40), "the GPU was not given up"
+    says(screen, "nothing to save")
+    ticket.release()
+    says(screen, "running", "notebook", "GPU", "last snapshot: none yet")
 
 
 def test_a_saved_notebook_stays_saved_while_it_runs_and_is_whole_without_it(lab: Lab, machine: Machine) -> None:

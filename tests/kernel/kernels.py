@@ -97,6 +97,7 @@ class Cell:
     def __init__(self) -> None:
         self.text, self.data = "", list[Any]()
         self.displays: dict[str, Any] = {}  # what stands in its page now, of what can be changed later
+        self.comms: dict[str, list[Any]] = {}  # what was said on each
         self.errors: list[dict[str, Any]] = []
         self.replies: list[dict[str, Any]] = []
         self.idle = 0
@@ -184,6 +185,8 @@ class Notebook:
             cell.data.append(content["data"])
             if name := content.get("transient", {}).get("display_id"):
                 cell.displays[name] = content["data"]
+        elif kind in ("comm_msg", "comm_close"):
+            cell.comms.setdefault(content["comm_id"], []).append(content)
         elif kind == "update_display_data":
             name = content["transient"]["display_id"]
             for other in self.cells.values():

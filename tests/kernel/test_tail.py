@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_paddle_gpu.core.wire import Watch
+from jupyter_paddle_gpu.kernel.successor import TARGET
 from tests.kernel.kernels import AgentEnd, Cell, Notebook
 from tests.kernel.test_watch import KEEP, SESSION, VIEW
 
@@ -78,3 +79,24 @@ def test_a_request_is_good_without_its_view(opened: Notebook) -> None:
     cell = opened.page(REQUEST)
     assert not cell.errors
     assert len(cell.data) == 1
+
+
+def asked(opened: Notebook) -> dict[str, object]:
+    """What a page gets that shows the screen of a kernel that has ended, and asks this one for its own."""
+    session = opened.client.session
+    opening = session.msg("comm_open", {"comm_id": "page", "target_name": TARGET, "data": {}})
+    said = opened.cells[opening["header"]["msg_id"]] = Cell()
+    opened.client.shell_channel.send(opening)
+    opened.read(lambda: bool(said.comms.get("page")))
+    answer: dict[str, object] = said.comms["page"][0]
+    return answer
+
+
+def test_a_page_finds_the_screen_of_the_kernel_that_its_notebook_has_now(opened: Notebook) -> None:
+    screen = asked(opened)["data"]["screen"]  # type: ignore[index]
+    assert views(opened.page(REQUEST)) == [screen]
+
+
+def test_a_page_that_asks_in_vain_is_told(opened: Notebook) -> None:
+    opened.good("import sys; sys.modules['anywidget'] = None")
+    assert "screen" not in asked(opened)["data"]  # type: ignore[operator]

@@ -16,6 +16,7 @@ from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.core.telemetry import GpuSample, HostSample, Reading
 from jupyter_paddle_gpu.core.wire import Call, Seen, Served, Watch
 from jupyter_paddle_gpu.kernel.widget import texts
+from jupyter_paddle_gpu.kernel.widget.screen import SCRIPTS
 from jupyter_paddle_gpu.server.view import SessionView
 from tests.kernel.kernels import AgentEnd, Notebook
 
@@ -204,5 +205,5 @@ def test_it_speaks_all_its_words_in_each_language() -> None:
 
 
 def test_it_is_small() -> None:
-    parts = [(HERE / name).read_bytes() for name in ("screen.js", "screen.css", "texts.json")]
+    parts = [(HERE / name).read_bytes() for name in (*SCRIPTS, "screen.css", "texts.json")]
     assert len(gzip.compress(b"".join(parts))) <= 10_000

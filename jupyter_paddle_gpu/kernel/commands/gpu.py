@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jupyter_paddle_gpu.core.display import Facts, Shown, Table
@@ -195,7 +196,7 @@ COMMANDS = (
         request,
         _add_request_arguments,
         values={"--tier": lambda: [tier.name for tier in ladder()], "--every": lambda: ["auto", "off", "10m"]},
-        after=tail.show,
+        after=partial(tail.show, moves=True),
     ),
     Command("release", "save, and give the GPU back", release),
     Command("explain", "why this kernel waits, and who holds what", explain),

@@ -47,13 +47,14 @@ class Tail:
         self._screen: WatchScreen | None = None
         self._handle: DisplayHandle | None = None
 
-    def show(self) -> None:
+    def show(self, moves: bool = False) -> None:
         """Show it in the running cell; where it was before, a picture stays. What goes wrong with it is logged.
 
-        Nothing is shown where nobody looks, or where somebody already sees a screen that they asked for.
+        Nothing is shown where nobody looks, where somebody already sees a screen that they asked for, or in a kernel
+        without a session; ``moves``: its notebook moves to one that has, whose screen the page will show instead.
         """
         watch = of_this_kernel()
-        if runtime().link is None or not client.in_page() or watch.seen(besides=self._screen):
+        if not (moves or runtime().link) or not client.in_page() or watch.seen(besides=self._screen):
             return
         try:
             self._show(watch)
@@ -63,13 +64,17 @@ class Tail:
     def _show(self, watch: Watch) -> None:
         watch.look(anew=True)
         outlook = watch.glance()
-        if self._screen is None or not self._screen.comm_id:  # closed, with all widgets perhaps
-            self._screen = live()
-        if self._screen is None:
+        if (screen := self.screen()) is None:
             return
         if self._handle is not None:
             self._handle.update(picture(outlook))
-        self._handle = display(self._screen, display_id=True)
+        self._handle = display(screen, display_id=True)
+
+    def screen(self) -> WatchScreen | None:
+        """Return its screen; None where there can be none."""
+        if self._screen is None or not self._screen.comm_id:  # closed, with all widgets perhaps
+            self._screen = live()
+        return self._screen
 
 
 tail = Tail()

@@ -1,84 +1,24 @@
-// One screen: a line that says all, and more behind a button. No build step, nothing from elsewhere.
+// One screen: a line that says all, and more behind a button. One module with words.js and drawing.js before it: no
+// build step, nothing from elsewhere.
 
-const POINTS = 300;
 const SILENT_S = 12; // the kernel says something every 5 s at least, or has ended
+const ASK_AGAIN_S = 30;
+const TARGET = "jupyter-paddle-gpu"; // see successor.py
 
-function node(tag, attributes = {}, ...inside) {
-  const svg = ["svg", "circle", "polyline", "text"].includes(tag);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== null) made.setAttribute(name, value);
-  }
-  made.append(...inside);
-  return made;
-}
-
-function speak(texts) {
-  const lang = (document.documentElement.lang || "").toLowerCase();
-  const all = [lang, ...(navigator.languages || [navigator.language || "en"])];
-  // Lab's pages say "en" whatever people speak: only another language there is a choice.
-  const chosen = (lang && !lang.startsWith("en") ? lang : all[1] || "en").slice(0, 2).toLowerCase();
-  const words = { ...texts.en, ...(texts[chosen] || {}) };
-  const say = (key, values = {}) =>
-    (words[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? words.unknown);
-  return say;
-}
-
-function size(bytes) {
-  if (bytes == null) return null;
-  let value = bytes;
-  for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (value < 1000) return `${unit === "B" || value >= 100 ? value.toFixed(0) : value.toFixed(1)} ${unit}`;
-    value /= 1000;
-  }
-  return `${value.toFixed(1)} TB`;
-}
-
-function duration(say, s) {
-  if (s == null) return null;
-  if (s < 59.5) return say("seconds", { n: s < 9.95 && s % 1 ? s.toFixed(1) : s.toFixed(0) });
-  const whole = Math.round(s);
-  if (whole < 3600) return say("minutes", { m: Math.floor(whole / 60), s: whole % 60 });
-  if (whole < 172800) return say("hours", { h: Math.floor(whole / 3600), m: Math.floor((whole % 3600) / 60) });
-  return say("days", { d: Math.floor(whole / 86400) });
-}
-
-const share = (used, all) => (used == null || !all ? null : (100 * used) / all);
-
-function numbers(reading) {
-  const { gpus = [], host = {} } = reading || {};
-  return [
-    ...gpus.map((gpu) => [gpu.utilization_percent, share(gpu.memory_used_bytes, gpu.memory_total_bytes)]),
-    [host.cpu_limit_cores ? share(host.cpu_percent, 100 * host.cpu_limit_cores) : null,
-      share(host.memory_used_bytes, host.memory_limit_bytes)],
-  ];
-}
-
-/** A line of the last values in percent, the newest right; what is unknown leaves a gap. */
-function spark(values, width = 90, height = 18) {
-  const parts = [[]];
-  const from = Math.max(0, POINTS / 3 - values.length);
-  values.slice(-POINTS / 3).forEach((value, i) => {
-    if (value == null) parts.push([]);
-    else parts.at(-1).push(`${(((from + i) * width) / (POINTS / 3)).toFixed(1)},${(height - 1 - (value / 100) * (height - 2)).toFixed(1)}`);
+/** The screen of the kernel that the notebook has by now; null: it has none. Stays open while nobody answers. */
+async function successor(manager) {
+  const comm = await manager._create_comm(TARGET, crypto.randomUUID(), {});
+  const id = await new Promise((resolve) => {
+    comm.on_msg((message) => resolve(message.content.data.screen));
+    comm.on_close(() => resolve(null));
   });
-  const lines = parts.filter((part) => part.length).map((part) => node("polyline", { points: part.join(" ") }));
-  return node("svg", { class: "pg-spark", width, height, "aria-hidden": "true" }, ...lines);
-}
-
-function ring(left, all) {
-  const length = 2 * Math.PI * 13;
-  const rest = Math.max(0, Math.min(1, left / (all || 1)));
-  return node("svg", { class: "pg-ring", viewBox: "0 0 32 32", width: 32, height: 32, "aria-hidden": "true" },
-    node("circle", { cx: 16, cy: 16, r: 13 }),
-    node("circle", { cx: 16, cy: 16, r: 13, class: "pg-rest", "stroke-dasharray": `${rest * length} ${length}` }),
-    node("text", { x: 16, y: 20, "text-anchor": "middle" }, String(Math.ceil(left))));
+  return id && manager.get_model(id);
 }
 
 function render({ model, el }) {
   const say = speak(model.get("texts"));
   const me = Math.random().toString(36).slice(2);
+  const manager = model.widget_manager;
   const past = [...model.get("past")].slice(-POINTS);
   let heardMs = null; // when this page has heard the kernel last; null: it shows what was kept
   let leavingMs = 0; // when the eviction ends, in this page's clock
@@ -87,6 +27,7 @@ function render({ model, el }) {
   let sure = 0;
   let onPage = false;
   let told = null;
+  let askedMs = -Infinity; // for a successor
 
   const line = node("div", { class: "pg-line" });
   const state = node("span", { class: "pg-state", role: "status", "aria-live": "polite" });
@@ -139,6 +80,21 @@ function render({ model, el }) {
     draw();
   }
 
+  /** This screen's kernel is silent: a busy one speaks again by itself, for one that has ended another one may speak. */
+  async function ask() {
+    askedMs = performance.now();
+    const next = await successor(manager).catch(() => undefined);
+    if (next === null) askedMs = Infinity;
+    if (!next || next === model) return;
+    hush();
+    model = next;
+    past.splice(0, past.length, ...model.get("past"));
+    told = null;
+    listen();
+    take();
+    shows();
+  }
+
   function words(now) {
     const { standing: s, leaving: l } = now;
     if (l) return l.text || (s.detail ? `${say("evicting")}: ${s.detail}` : say("evicting"));
@@ -173,6 +129,7 @@ function render({ model, el }) {
     write(state, words(now) + (counts && l.by ? `, ${say("by", { by: l.by })}` : ""));
     const { budget, newest, tight } = safety(now);
     const silentS = heardMs == null ? 0 : (performance.now() - heardMs) / 1000;
+    if (told && silentS > SILENT_S && performance.now() - askedMs > 1000 * ASK_AGAIN_S) ask();
     const silent = !l && heardMs != null && silentS > SILENT_S && told;
     root.classList.toggle("pg-silent", silent);
     const gpu = r?.gpus[0];
@@ -242,6 +199,16 @@ function render({ model, el }) {
     if (shown) clock = setInterval(draw, 1000);
   }
 
+  function listen() {
+    model.on("change:now", take);
+    model.on("change:said", hear);
+  }
+
+  function hush() {
+    model.off("change:now", take);
+    model.off("change:said", hear);
+  }
+
   let clock = 0;
   let later = 0;
   const look = () => {
@@ -253,16 +220,14 @@ function render({ model, el }) {
   eye.observe(root);
   document.addEventListener("visibilitychange", look);
   window.addEventListener("pagehide", leave);
-  model.on("change:now", take);
-  model.on("change:said", hear);
+  listen();
   draw();
 
   return () => {
     eye.disconnect();
     document.removeEventListener("visibilitychange", look);
     window.removeEventListener("pagehide", leave);
-    model.off("change:now", take);
-    model.off("change:said", hear);
+    hush();
     clearTimeout(later);
     clearInterval(clock);
     leave();

@@ -19,6 +19,7 @@ from jupyter_paddle_gpu.kernel.widget.texts import texts
 from jupyter_paddle_gpu.kernel.widget.watching import LOOKING_S, PERHAPS_S, Watch
 
 HERE = Path(__file__).parent
+SCRIPTS = ("words.js", "drawing.js", "screen.js")  # one module
 KEPT = 300  # outlooks whose numbers a browser gets that comes, or comes back
 
 
@@ -43,7 +44,7 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
     """One output. Its traits are for the browser: they go out by ``post``, not by assignment, which is not made for
     several threads and would stand in the output of whatever cell runs."""
 
-    _esm = (HERE / "screen.js").read_text("utf-8")
+    _esm = "\n".join((HERE / part).read_text("utf-8") for part in SCRIPTS)
     _css = (HERE / "screen.css").read_text("utf-8")
 
     now = traitlets.Dict().tag(sync=True, to_json=lambda value, screen: screen.latest)
