@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.benchmarks import eviction, loading, messages, protection, sight, snapshots
+from tests.benchmarks import eviction, loading, messages, protection, sight, snapshots, watch
 from tests.benchmarks.table import as_json, as_table
 
 BENCHMARKS = {
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "loading": loading.measure,
     "snapshots": snapshots.measure,
     "sight": sight.measure,
+    "watch": watch.measure,
 }
 
 

@@ -52,7 +52,7 @@ BUSY = "while True: sum(range(1000))"
 
 
 def measure() -> list[Figure]:
-    with _machine() as (root, environment):
+    with machine() as (root, environment):
         used_s, held_bytes, gpus = _run(SAMPLE, WATCHED_S, environment)
         assert gpus == GPUS
         own_ms, whole_ms = (
@@ -73,7 +73,7 @@ def measure() -> list[Figure]:
 
 
 @contextmanager
-def _machine() -> Iterator[tuple[Path, dict[str, str]]]:
+def machine() -> Iterator[tuple[Path, dict[str, str]]]:
     """A machine with GPUs that the stand-in plays, and its account."""
     with tempfile.TemporaryDirectory(prefix="pg") as directory:
         root = Path(directory)
@@ -94,6 +94,16 @@ def _run(program: str, number: int, environment: dict[str, str]) -> Any:
 
 def _ages_s(root: Path, environment: dict[str, str]) -> list[float]:
     """Return how old each reading of a busy kernel's session is when it comes out of the server's stream."""
+    with served(root, environment) as (server, kernel):
+        threading.Thread(target=lambda: asyncio.run(server.run(kernel, BUSY)), daemon=True).start()
+        while server.activity(kernel) != "busy":
+            time.sleep(0.1)
+        return list(_shown(server))
+
+
+@contextmanager
+def served(root: Path, environment: dict[str, str]) -> Iterator[tuple[JupyterServer, str]]:
+    """A Jupyter server of that machine, with a kernel that runs."""
     before = dict(os.environ)
     os.environ.update(environment)
     server = JupyterServer(root, "server")
@@ -101,10 +111,7 @@ def _ages_s(root: Path, environment: dict[str, str]) -> list[float]:
         kernel = server.ask("POST", "api/kernels", {"name": "paddle-gpu"})["id"]
         while server.state(kernel) != "running":
             time.sleep(0.1)
-        threading.Thread(target=lambda: asyncio.run(server.run(kernel, BUSY)), daemon=True).start()
-        while server.activity(kernel) != "busy":
-            time.sleep(0.1)
-        return list(_shown(server))
+        yield server, kernel
     finally:
         server.kill()
         os.environ.clear()
