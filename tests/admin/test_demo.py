@@ -10,24 +10,35 @@ import nbformat
 import pytest
 
 from jupyter_paddle_gpu.admin.demo import lab, notebook
+from jupyter_paddle_gpu.admin.demo.notebook import NAMES
 
 
 @pytest.mark.timeout(400)
-def test_the_notebook_is_evicted_comes_back_and_every_loss_is_equal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "last_word", "cause"),
+    [
+        ("en", "saved, waiting for the CPU slot, position 1", "preempted"),
+        ("zh", "步已保存，正在等待 CPU 名额，排第 1 位", "被抢占"),
+    ],
+)
+def test_the_notebook_is_evicted_comes_back_and_every_loss_is_equal(
+    language: str, last_word: str, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PADDLE_GPU_LANGUAGE", language)
     command = [sys.executable, "-m", "jupyter_paddle_gpu", "demo", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "saved, waiting for the CPU slot, position 1" in done.stdout
+    assert last_word in done.stdout
     assert "435 losses with 1 eviction(s), 435 without" in done.stdout
     assert "every loss is equal, bit for bit" in done.stdout
     assert (tmp_path / "out" / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (tmp_path / "out" / "loss.svg").read_bytes()
-    notebook = nbformat.read(tmp_path / "out" / "01-train-evict-return.ipynb", as_version=4)  # type: ignore[no-untyped-call]  # nbformat has no types
-    cells = {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+    executed = nbformat.read(tmp_path / "out" / NAMES[language], as_version=4)  # type: ignore[no-untyped-call]  # nbformat has no types
+    cells = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
     outputs = [output for cell in cells.values() for output in cell.outputs]
     assert [output for output in outputs if output.output_type == "error"] == []
     assert any("image/png" in output.get("data", {}) for output in outputs), "the picture is not in the notebook"
-    assert any("preempted" in str(output.get("data", {}).get("text/plain")) for output in outputs)
+    assert any(cause in str(output.get("data", {}).get("text/plain")) for output in outputs)
 
 
 def test_trying_it_by_hand_keeps_what_a_person_has_changed_and_leaves_what_the_demo_executed(tmp_path: Path) -> None:
@@ -40,3 +51,11 @@ def test_trying_it_by_hand_keeps_what_a_person_has_changed_and_leaves_what_the_d
     mine.write_text("changed")
     assert lab.own_copy(root).read_text() == "changed"
     assert executed.read_text() == "executed"
+
+
+def test_the_notebooks_of_all_languages_run_the_same(tmp_path: Path) -> None:
+    english, chinese = (notebook.read(notebook.NOTEBOOKS / name).cells for name in NAMES.values())
+    assert [cell.source for cell in english if cell.cell_type == "code"] == [
+        cell.source for cell in chinese if cell.cell_type == "code"
+    ]
+    assert [cell.id for cell in english] == [cell.id for cell in chinese]

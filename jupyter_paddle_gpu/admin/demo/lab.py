@@ -39,5 +39,5 @@ def open_lab(out: Path) -> int:
 
 def own_copy(root: Path) -> Path:
     """Return the notebook in ``root``, copied there once: what a person has changed stays."""
-    path = root / notebook.NAME
+    path = root / notebook.name()
     return path if path.exists() else notebook.copy_to(root)

@@ -9,16 +9,23 @@ from typing import Any
 import nbformat
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
+from jupyter_paddle_gpu.language import language
 
-NAME = "01-train-evict-return.ipynb"
+NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
+NAMES = {"en": "01-train-evict-return.ipynb", "zh": "01-train-evict-return.zh-CN.ipynb"}  # by the user's language
 
 
-def copy_to(directory: Path, name: str = NAME) -> Path:
+def name() -> str:
+    """Return the notebook's name in the user's language."""
+    return NAMES[language()]
+
+
+def copy_to(directory: Path) -> Path:
     """Copy the notebook into ``directory`` and return its path. Raises PaddleGpuError outside a clone."""
-    source = Path(__file__).resolve().parents[3] / "notebooks" / NAME
+    source = NOTEBOOKS / name()
     if not source.exists():
-        raise PaddleGpuError(f"{NAME} is not here", "Run the demo in a clone of the repository.")
-    return Path(shutil.copy(source, directory / name))
+        raise PaddleGpuError(f"{source.name} is not here", "Run the demo in a clone of the repository.")
+    return Path(shutil.copy(source, directory))
 
 
 def read(path: Path) -> Any:

@@ -133,7 +133,7 @@ def tell(out: Path, evictions: int) -> int:
             f"but the training ended before {evictions - evicted} of the {evictions} evictions that were asked for"
         )
         return 1
-    print(f"\nThe executed notebook: {out / notebook.NAME}\nThe picture:           {out / 'loss.png'}")
+    print(f"\nThe executed notebook: {out / notebook.name()}\nThe picture:           {out / 'loss.png'}")
     return 0
 
 
