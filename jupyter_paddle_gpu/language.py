@@ -14,8 +14,9 @@ import functools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 ENGLISH = "en"
 ENV_LANGUAGE = (
@@ -42,14 +43,20 @@ def language(environ: Mapping[str, str] = os.environ) -> str:
 
 def translated(text: str) -> str:
     """Return a text of ours in the user's language, as far as its sentences are known there."""
-    spoken = language()
-    return text if spoken == ENGLISH else _catalogue(spoken).translated(text)
+    asked = language()
+    return text if asked == ENGLISH else _catalogue(asked).translated(text)
+
+
+def spoken(value: Any) -> Any:
+    """Return JSON values with each text in the user's language; not for what holds names of the user's own."""
+    asked = language()
+    return value if asked == ENGLISH else _each(value, _catalogue(asked).translated)
 
 
 def word(text: str) -> str:
     """Return one word of ours in the user's language. It is for what can be nothing of the user's own."""
-    spoken = language()
-    return text if spoken == ENGLISH else _catalogue(spoken).words.get(text, text)
+    asked = language()
+    return text if asked == ENGLISH else _catalogue(asked).words.get(text, text)
 
 
 class Catalogue:
@@ -113,6 +120,14 @@ class _Pattern:
         return words[value] if self.places[number] == "=" else self._catalogue.translated(value).strip()
 
 
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _each(part, change) for name, part in value.items()}
+    return [_each(part, change) for part in value] if isinstance(value, (list, tuple)) else value
+
+
 def _joined(parts: list[str], between: str) -> str:
     return re.sub("(?<=[。？！]) ", "", between.join(parts))
 
@@ -122,8 +137,8 @@ def _bare(sentence: str) -> str:
 
 
 @functools.cache
-def _catalogue(spoken: str) -> Catalogue:
-    return Catalogue(json.loads(_CATALOGUES[spoken].read_text("utf-8")))
+def _catalogue(asked: str) -> Catalogue:
+    return Catalogue(json.loads(_CATALOGUES[asked].read_text("utf-8")))
 
 
 def _set_in_lab(environ: Mapping[str, str]) -> str:

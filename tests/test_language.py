@@ -16,7 +16,7 @@ from jupyter_paddle_gpu.core.notice import Cause
 from jupyter_paddle_gpu.core.session import State
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome
 from jupyter_paddle_gpu.core.tiers import DEFAULT_LADDER
-from jupyter_paddle_gpu.language import Catalogue, language, translated, word
+from jupyter_paddle_gpu.language import Catalogue, language, spoken, translated, word
 
 ROOT = Path(jupyter_paddle_gpu.__file__).parent
 SENTENCES: dict[str, str] = json.loads((ROOT / "locale" / "zh_CN" / "sentences.json").read_text("utf-8"))
@@ -53,7 +53,7 @@ def said(node: ast.AST) -> Iterator[str]:
         yield from said(child)
 
 
-def spoken() -> Iterator[tuple[str, str]]:
+def written() -> Iterator[tuple[str, str]]:
     """Yield each module with each of its fixed parts that has two words or more."""
     for path in ROOT.rglob("*.py"):
         module = path.relative_to(ROOT).as_posix()
@@ -68,7 +68,7 @@ def spoken() -> Iterator[tuple[str, str]]:
 
 def test_no_sentence_lacks_a_translation() -> None:
     known = "\n".join(SENTENCES)
-    assert {(module, text) for module, text in spoken() if text not in known and " | " not in text} == set()
+    assert {(module, text) for module, text in written() if text not in known and " | " not in text} == set()
 
 
 def test_no_value_of_ours_lacks_a_translation() -> None:
@@ -124,6 +124,15 @@ def test_each_sentence_is_found_by_what_it_says() -> None:
 )
 def test_sentences_as_they_are_said(chinese: None, english: str, text: str) -> None:
     assert translated(english) == text
+
+
+def test_what_a_page_reads_is_said_whole(chinese: None) -> None:
+    reading = {
+        "fault": "this device does not tell it",
+        "gpus": [{"id": "0", "unknown": {"xids": "power limit"}}],
+        "n": 1,
+    }
+    assert spoken(reading) == {"fault": "此设备不提供", "gpus": [{"id": "0", "unknown": {"xids": "功率上限"}}], "n": 1}
 
 
 def test_an_error_is_one_sentence_after_another(chinese: None) -> None:

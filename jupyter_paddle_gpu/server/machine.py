@@ -125,4 +125,5 @@ def _tier(tier: Tier, claims: Sequence[Claim], ids: Sequence[str], now_s: float)
             now = by_taking = gpus
         elif _ASKED in plan.evictions.values():
             by_taking = gpus
-    return TierView(**dataclasses.asdict(tier), now=now, by_taking=by_taking)
+    said = dataclasses.replace(tier, description=translated(tier.description))
+    return TierView(**dataclasses.asdict(said), now=now, by_taking=by_taking)

@@ -12,6 +12,7 @@ from jupyter_paddle_gpu.checkpoint import retention, where
 from jupyter_paddle_gpu.core.codec import from_plain, to_plain
 from jupyter_paddle_gpu.core.errors import SnapshotError
 from jupyter_paddle_gpu.core.snapshot import Snapshot
+from jupyter_paddle_gpu.language import spoken
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.checkpoint.store import Store
@@ -92,8 +93,8 @@ class Shelf:
 
 
 def named(snapshot: Snapshot) -> Mapping[str, object]:
-    """Return a snapshot as JSON values, with its name."""
-    return {"name": snapshot.path.name, **to_plain(snapshot)}
+    """Return a snapshot as JSON values, with its name; what is not exact in it, in the user's language."""
+    return {"name": snapshot.path.name, **to_plain(snapshot), "inexact": spoken(snapshot.inexact)}
 
 
 def snapshot_of(answer: object) -> Mapping[str, object]:

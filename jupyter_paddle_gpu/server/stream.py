@@ -11,6 +11,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from jupyter_paddle_gpu.core.codec import to_plain
+from jupyter_paddle_gpu.language import spoken
 from jupyter_paddle_gpu.server.handlers import PaddleGpuHandler
 
 SILENCE_S = 15.0  # then a comment is sent: proxies close what is silent, and a viewer that has gone is noticed
@@ -56,7 +57,7 @@ class TelemetryHandler(PaddleGpuHandler):
         while not self._gone:
             self._news.clear()
             mark, fresh = self.manager.sight.after(mark)
-            rows = [{"session": session, "reading": to_plain(reading)} for session, reading in fresh]
+            rows = [{"session": session, "reading": spoken(to_plain(reading))} for session, reading in fresh]
             for first in range(0, len(rows), READINGS_PER_EVENT):
                 part = rows[first : first + READINGS_PER_EVENT]
                 named = f"id: {mark}\n" if first + READINGS_PER_EVENT >= len(rows) else ""  # all of it, or again

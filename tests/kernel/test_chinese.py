@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.core.telemetry import HostSample, Reading
+from jupyter_paddle_gpu.core.wire import Seen
 from jupyter_paddle_gpu.kernel.commands import COMMANDS
 from tests.english import english
 from tests.kernel.kernels import AgentEnd, Cell, Notebook, notebook
-from tests.kernel.test_watch import KEEP, SESSION
+from tests.kernel.test_watch import KEEP, SESSION, Browser
 
 
 @pytest.fixture
@@ -55,3 +58,9 @@ def test_the_last_word_of_an_evicted_kernel_is_chinese(opened: Notebook, agent: 
     assert cell.error == "Evicted: 没有可保存的内容，正在等待 GPU，排第 2 位"
     assert "单元格停在第 3 行" in "".join(cell.replies[0]["traceback"])
     opened.exit_code()
+
+
+def test_the_live_view_says_in_chinese_why_something_is_not_seen(opened: Notebook, agent: AgentEnd) -> None:
+    browser = Browser(opened, agent)
+    agent.send(Seen(Reading(time.time(), (), "this device does not tell it", HostSample())))
+    opened.read(lambda: any(now["reading"]["fault"] == "此设备不提供" for now in browser.told("now")))

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import SaveOutcome, Served, Snapshot
 from jupyter_paddle_gpu.core.telemetry import Reading
+from jupyter_paddle_gpu.language import spoken, translated
 
 if TYPE_CHECKING:
     from jupyter_paddle_gpu.kernel.runtime import Runtime
@@ -110,8 +112,14 @@ def standing(runtime: Runtime) -> Standing:
         nbytes=estimate.nbytes,
         save_s=estimate.seconds,
         snapshot=None if newest is None else last(newest),
-        fault="; ".join(faults),
+        fault=translated("; ".join(faults)),
     )
+
+
+def told(outlook: Outlook) -> dict[str, Any]:
+    """Return what a browser is told, its sentences in the user's language."""
+    plain = to_plain(outlook)
+    return {**plain, "reading": spoken(plain["reading"])}
 
 
 def last(snapshot: Snapshot) -> Last:

@@ -10,10 +10,10 @@ from typing import Any
 import anywidget
 import traitlets
 
-from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.quiet import QUIET_TOPIC
 from jupyter_paddle_gpu.kernel.widget.buttons import press
 from jupyter_paddle_gpu.kernel.widget.hearing import hear
+from jupyter_paddle_gpu.kernel.widget.outlook import told
 from jupyter_paddle_gpu.kernel.widget.picture import picture
 from jupyter_paddle_gpu.kernel.widget.texts import texts
 from jupyter_paddle_gpu.kernel.widget.watching import LOOKING_S, PERHAPS_S, Watch
@@ -53,7 +53,7 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
     texts = traitlets.Dict().tag(sync=True)
 
     def __init__(self, kernel: Any, watch: Watch) -> None:
-        self.latest: dict[str, Any] = to_plain(watch.glance())
+        self.latest: dict[str, Any] = told(watch.glance())
         self.numbers: deque[list[list[float | None]]] = deque(maxlen=KEPT)
         self.period_s = PERHAPS_S
         self._kernel = kernel

@@ -8,12 +8,11 @@ import threading
 import time
 from typing import Any, Protocol
 
-from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.snapshot import Served
 from jupyter_paddle_gpu.core.telemetry import Reading
 from jupyter_paddle_gpu.kernel.runtime import Runtime, runtime
-from jupyter_paddle_gpu.kernel.widget.outlook import Outlook, Standing, last, leaving, standing
+from jupyter_paddle_gpu.kernel.widget.outlook import Outlook, Standing, last, leaving, standing, told
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +142,7 @@ class Watch:
     def _post(self, screens: list[Screen]) -> None:
         """Nothing of this may reach the user's code, or stop an eviction."""
         with self._posting:  # the last word of an eviction stays the last
-            outlook = to_plain(self.outlook())
+            outlook = told(self.outlook())
             for screen in screens:
                 try:
                     screen.post(outlook)
