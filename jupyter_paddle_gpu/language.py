@@ -1,8 +1,9 @@
 """What we say, in the language of whoever reads it.
 
-The code speaks English; a sentence is its own name, and what it says of this case are its values. Where it is shown,
-``translated`` finds the sentence in a catalogue, takes the values out, and says it in the reader's language. What
-travels between processes and what programs read stays English, and what a catalogue lacks is shown in English.
+The code speaks English, and so do our processes to each other; a sentence is its own name, and what it says of this
+case are its values. Where it is shown (a magic's output, an error's text, an answer or an event of the server),
+``translated`` finds the sentence in a catalogue, takes the values out, and says it in the reader's language. What a
+catalogue lacks is shown in English.
 
 A catalogue maps an English sentence to its translation. In both, {1} stands for any value, which is translated itself.
 In the English one {#1} is a number with its unit, {=1} one of our own words, such as the name of a state.
@@ -19,9 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ENGLISH = "en"
-ENV_LANGUAGE = (
-    "JUPYTER_PADDLE_GPU_LANGUAGE"  # what a server tells its kernels, which may run where its settings are not
-)
+ENV_LANGUAGE = "JUPYTER_PADDLE_GPU_LANGUAGE"  # what a server tells its kernels: its settings may not be where they are
 _POSIX = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _CATALOGUES = {"zh": Path(__file__).with_name("locale") / "zh_CN" / "sentences.json"}
 _LAB = Path("@jupyterlab", "translation-extension", "plugin.jupyterlab-settings")

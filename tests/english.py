@@ -8,7 +8,7 @@ import re
 _LITERAL = re.compile(
     r"%paddle_gpu( [a-zA-Z-]+| \d+\w*)*|jupyter [\w-]+( [\w=.-]+)*|/[\w./ -]+|`[^`]*`|--?\w[\w-]*( [A-Z]+)?"
 )
-_THREE_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+ +){2,}[a-z]+\b")
+_THREE_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+ ){2,}[a-z]+\b")
 
 
 def english(text: str) -> list[str]:

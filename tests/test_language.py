@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -24,15 +24,17 @@ CHINESE = Catalogue(SENTENCES)
 PLACE = re.compile(r"\{([#=]?)(\d)\}")
 # Nobody reads these in a page: the wire's own faults, and what an administrator or a developer of clients reads.
 NOT_SHOWN = (
-    "__main__", "admin/", "agent/__main__", "agent/lastword", "agent/peers", "agent/spec", "core/codec", "core/display",
-    "core/ranks", "core/wire", "kernel/widget/", "language", "placement/kubernetes/", "placement/local/claimfile",
-    "server/app", "server/metrics", "server/provisioner", "server/stream",
+    "__main__", "admin/app", "admin/demo/", "admin/environment", "admin/manifests", "admin/top/", "agent/__main__",
+    "agent/lastword", "agent/peers", "agent/spec", "core/codec", "core/display", "core/ranks", "core/wire",
+    "kernel/widget/", "language", "placement/kubernetes/", "placement/local/claimfile", "server/app",
+    "server/metrics", "server/provisioner", "server/stream",
 )  # fmt: skip
 NO_SENTENCE = {
     "has no attribute", "%(asctime)s %(message)s", "unrecognized arguments", "A grant of another placement",
     "jupyter-paddle-gpu snapshot", "paddle-gpu: [",
     '{"gpus": ["0", "1"], "tiers": {"urgent": {"priority": 1000}, "notebook": {"priority": -10}}}',
 }  # fmt: skip  # for Python, for programs
+HELP = {"add_argument", "add_parser", "add_book_option"}  # of the command line, which argparse shows in English
 NO_SENTENCES = {"debug", "info", "warning", "error", "exception", "log", "compile", "RuntimeError", "Thread"}
 
 
@@ -41,16 +43,17 @@ def chinese(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PADDLE_GPU_LANGUAGE", "zh_CN")
 
 
-def said(node: ast.AST) -> Iterator[str]:
-    """Yield what of a module's texts people may read: the fixed parts of its sentences."""
+def said(node: ast.AST, silent: Set[str]) -> Iterator[str]:
+    """Yield what of a module's texts people may read: the fixed parts of its sentences, but those that are given to a
+    function of a ``silent`` name."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
-    if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in NO_SENTENCES:
+    if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in silent:
         return
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     for child in ast.iter_child_nodes(node):
-        yield from said(child)
+        yield from said(child, silent)
 
 
 def written() -> Iterator[tuple[str, str]]:
@@ -59,7 +62,8 @@ def written() -> Iterator[tuple[str, str]]:
         module = path.relative_to(ROOT).as_posix()
         if module.startswith(NOT_SHOWN):
             continue
-        for texts in said(ast.parse(path.read_text("utf-8"))):
+        tree = ast.parse(path.read_text("utf-8"))
+        for texts in said(tree, NO_SENTENCES | (HELP if module.startswith("admin/") else set())):
             for line in texts.strip().split("\n"):
                 text = line.strip(" .,;:(")
                 if len(re.findall(r"[A-Za-z]{2,}", text)) > 1 and " " in text and text not in NO_SENTENCE:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jupyter_paddle_gpu import __version__
 from jupyter_paddle_gpu.admin import demo, doctor, manifests, ps, run, snapshots, top
 from jupyter_paddle_gpu.core.errors import PaddleGpuError
+from jupyter_paddle_gpu.language import translated
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells say it
@@ -34,9 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.call(args))
     except PaddleGpuError as error:
-        print(f"jupyter paddle-gpu: {error.fault}", file=sys.stderr)
+        print(f"jupyter paddle-gpu: {translated(error.fault)}", file=sys.stderr)
         if error.next_step:
-            print(f"  {error.next_step}", file=sys.stderr)
+            print(f"  {translated(error.next_step)}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -13,6 +13,7 @@ from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.display import Table
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.units import format_duration
+from jupyter_paddle_gpu.language import word
 from jupyter_paddle_gpu.placement.local.book import Book
 
 
@@ -82,7 +83,7 @@ def table(book: Book, rows: list[Row], now_s: float) -> Table:
     total = len(book.devices())
     cells = [
         (
-            row.state,
+            word(row.state),
             ",".join(row.devices) or f"{row.gpus} wanted",
             row.tier,
             str(row.position or ""),

@@ -22,6 +22,7 @@ from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.notice import EvictionNotice
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.units import format_duration
+from jupyter_paddle_gpu.language import translated
 from jupyter_paddle_gpu.placement.local.book import Book
 from jupyter_paddle_gpu.placement.local.lease import HeldLease, Ticket
 
@@ -60,7 +61,7 @@ def call(args: argparse.Namespace) -> int:
     try:
         with _signals_recorded() as received:
             if not _wait(ticket, received, quiet=args.quiet):
-                print("Cancelled: the request is withdrawn.", file=sys.stderr)
+                print(translated("Cancelled: the request is withdrawn."), file=sys.stderr)
                 return EXIT_CANCELLED
             lease = HeldLease.attach(book.directory, ticket.claim_id, ticket.fd)
             return _run(command, lease, received, request.grace_s)
@@ -100,7 +101,7 @@ def _wait(ticket: Ticket, received: list[int], *, quiet: bool) -> bool:
             return False
         text = f"Waiting, place {ticket.position()}: {ticket.why()}"
         if not quiet and text != said and not ticket.devices:
-            print(text, file=sys.stderr, flush=True)
+            print(translated(text), file=sys.stderr, flush=True)
             said = text
     return not received
 
@@ -115,7 +116,7 @@ def _run(command: list[str], lease: HeldLease, received: list[int], grace_s: flo
                 job.signal(received.pop(0))
             if kill_at_s is None and (notice := _eviction(lease)):
                 text = f"Evicted by {notice.by}: {format_duration(grace_s)} to the end of the job."
-                print(text, file=sys.stderr, flush=True)
+                print(translated(text), file=sys.stderr, flush=True)
                 kill_at_s = time.monotonic() + notice.remaining_s
                 job.signal(signal.SIGTERM)
             elif kill_at_s is not None and time.monotonic() >= kill_at_s:
@@ -126,7 +127,7 @@ def _run(command: list[str], lease: HeldLease, received: list[int], grace_s: flo
 @functools.lru_cache(maxsize=16)
 def _warn(text: str) -> None:
     """Say it once."""
-    print(f"jupyter paddle-gpu: {text}", file=sys.stderr, flush=True)
+    print(f"jupyter paddle-gpu: {translated(text)}", file=sys.stderr, flush=True)
 
 
 def _eviction(lease: HeldLease) -> EvictionNotice | None:

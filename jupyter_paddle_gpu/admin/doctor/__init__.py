@@ -9,6 +9,7 @@ from jupyter_paddle_gpu.admin.options import add_book_option
 from jupyter_paddle_gpu.core.codec import to_plain
 from jupyter_paddle_gpu.core.display import Table
 from jupyter_paddle_gpu.core.finding import Finding, Verdict
+from jupyter_paddle_gpu.language import word
 
 EXIT_FAULT = 1
 _FAULT, _WARNING = Verdict.FAULT, Verdict.WARNING
@@ -38,7 +39,7 @@ def table(findings: list[Finding]) -> Table:
     """Return what people read; the next step stands under what it is for."""
     rows = []
     for finding in findings:
-        rows.append((finding.verdict.value, finding.what, finding.found))
+        rows.append((word(finding.verdict.value), finding.what, finding.found))
         if finding.next_step:
             rows.append(("", "", f"→ {finding.next_step}"))
     faults, warnings = (sum(finding.verdict is verdict for finding in findings) for verdict in (_FAULT, _WARNING))
