@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 
 from jupyter_paddle_gpu.core import wire
 from jupyter_paddle_gpu.core.environment import ENV_AWAITED
@@ -17,6 +18,7 @@ from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.session import Event, State
 from jupyter_paddle_gpu.placement.base import Gone, Grant, Pending, Placed, Placement, Reconnected
 from jupyter_paddle_gpu.server.granting import after_refusals, await_grant, start
+from jupyter_paddle_gpu.server.hearing import Hearing
 from jupyter_paddle_gpu.server.line import Line
 from jupyter_paddle_gpu.server.ports import HeldPorts
 from jupyter_paddle_gpu.server.record import Launch
@@ -24,9 +26,6 @@ from jupyter_paddle_gpu.server.session import Session
 from jupyter_paddle_gpu.server.sight import Sight
 
 logger = logging.getLogger(__name__)
-
-# A kernel that ended by itself keeps its devices for a restart this long; Jupyter's restarter looks every 3 s.
-RESTART_PATIENCE_S = 20.0
 
 Commands = Callable[["Driver", wire.Call], Coroutine[None, None, object]]
 SHORT_S = 0.2  # a place that comes as soon is none that anybody has waited for
@@ -42,11 +41,10 @@ class Driver:
         self.ahead: Pending | None = None  # in the queue already, before the devices held are given up
         self.line = Line(session.record.session, sight)
         self._granted: Grant | None = None  # devices on which the agent is being started
-        self._commands = commands
         self._ports = HeldPorts()
         self._life: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[object]] = set()
-        self._giving_up: asyncio.TimerHandle | None = None
+        self._hearing = Hearing(session, self.line, partial(commands, self), self.in_background)
         self._awaited = False  # clients have waited for the kernel that is about to start
 
     @property
@@ -57,8 +55,7 @@ class Driver:
     async def start(self, launch: Launch) -> None:
         """Start the kernel, or start it again: in place where an agent holds devices, else when they are granted."""
         session = self.session
-        if self._giving_up is not None:
-            self._giving_up.cancel()
+        self._hearing.starting()
         if self._life is None or self._life.done():
             session.state, session.stopping = State.REQUESTED, False
             session.restarted(launch)
@@ -219,7 +216,7 @@ class Driver:
                     self.line.again()
                     await self._greet(placed, fresh=False)
                 else:
-                    self._hear(message)
+                    self._hearing.hear(message)
             return await placed.wait_gone()
         finally:
             self.line.end()
@@ -243,37 +240,3 @@ class Driver:
         launch, awaited = self.session.record.launch, self._awaited
         env = {**launch.env, ENV_AWAITED: "1"} if awaited else launch.env
         await placed.send(wire.Start(launch.command, launch.cwd, env, launch.connection_file, again))
-
-    def _hear(self, message: wire.Message) -> None:
-        session = self.session
-        match message:
-            case wire.KernelReady() if session.state in (State.STARTING, State.RESTORING):
-                session.move(Event.KERNEL_READY)
-            case wire.KernelExited():
-                session.kernel_exited(message)
-                self._giving_up = asyncio.get_running_loop().call_later(RESTART_PATIENCE_S, self._give_up)
-            case wire.Noticed(notice):
-                session.notice(notice)
-            case wire.Served():
-                session.served(message)
-            case wire.Saved() | wire.Restored() | wire.KernelSeen():
-                session.news(message)
-            case wire.Seen(reading):
-                self.in_background(self.line.saw(reading))
-            case wire.Call():
-                self.in_background(self._answer(message))
-            case wire.Answer():
-                self.line.answered(message)
-            case _:
-                pass  # the rest is between agent and kernel
-
-    def _give_up(self) -> None:
-        """Return the devices of a kernel that nobody starts again."""
-        self.in_background(self.line.tell(wire.Stop()))
-
-    async def _answer(self, call: wire.Call) -> None:
-        try:
-            answer = wire.Answer(call.id, await self._commands(self, call))
-        except PaddleGpuError as error:
-            answer = wire.Answer(call.id, None, error.fault, error.next_step)
-        await self.line.tell(answer)
