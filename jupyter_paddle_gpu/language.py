@@ -15,7 +15,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ _LOCALE = re.compile(r'^(?!\s*//)[^\n]*"locale"\s*:\s*"(\w+)', re.MULTILINE)
 _PLACE = re.compile(r"\{([#=]?)(\d)\}")
 _JOINTS = ((re.compile("\n"), "\n"), (re.compile(r"(?<=[.?!]) +"), " "), (re.compile("; "), "；"))
 _MARGINS = re.compile(r"(\s*)(.*?)(\.?)(\s*)", re.DOTALL)
+_LONGEST, _DEEPEST = 8000, 10
 _QUANTITY = r"\d[\d.,]*(?: ?[A-Za-z%]{1,3}\b)?(?: \d+ [a-z]{1,3}\b)?"
 
 
@@ -69,10 +70,16 @@ class Catalogue:
         self._patterns = sorted((one for one in patterns if one.places), key=lambda one: -one.weight)
 
     @functools.lru_cache(maxsize=2048)  # noqa: B019  # a catalogue lives as long as the process
-    def translated(self, text: str) -> str:
-        """Return it by its lines, sentences or clauses where all are known, else as one, else what is known of them."""
+    def translated(self, text: str, depth: int = 0) -> str:
+        """Return it by its lines, sentences or clauses where all are known, else as one, else what is known of them.
+
+        What is longer or deeper (``depth``: in how many others it stands) than any of ours is somebody else's, and
+        stays.
+        """
+        if len(text) > _LONGEST or depth > _DEEPEST:
+            return text
         parted = [
-            (parts, [self.translated(part) for part in parts], between)
+            (parts, [self.translated(part, depth + 1) for part in parts], between)
             for joint, between in _JOINTS
             if len(parts := joint.split(text)) > 1
         ]
@@ -80,14 +87,14 @@ class Catalogue:
             if not set(parts) & set(said):
                 return _joined(said, between)
         before, body, stop, after = _MARGINS.fullmatch(text).groups()  # type: ignore[union-attr]  # everything matches
-        if (known := self._known(body)) is not None:
+        if (known := self._known(body, depth + 1)) is not None:
             return f"{before}{known}{'。' if stop else ''}{after}"
         return next((_joined(said, between) for parts, said, between in parted if parts != said), text)
 
-    def _known(self, body: str) -> str | None:
+    def _known(self, body: str, depth: int) -> str | None:
         if body in self._exact:
             return self._exact[body]
-        said = (pattern.say(body) for pattern in self._patterns)
+        said = (pattern.say(body, depth) for pattern in self._patterns)
         return next((text for text in said if text is not None), None)
 
 
@@ -97,26 +104,46 @@ class _Pattern:
     def __init__(self, english: str, text: str, catalogue: Catalogue) -> None:
         self._text, self._catalogue = text, catalogue
         parts = _PLACE.split(english)  # fixed, kind, number, fixed, …
-        fixed = parts[::3]
+        self._fixed = parts[::3]
         self.places = dict(zip(parts[2::3], parts[1::3], strict=True))  # number → kind
-        self.weight = sum(map(len, fixed))
-        self._longest = max(fixed, key=len)
-        kinds = {"": "(.*?)", "#": f"({_QUANTITY})", "=": f"({'|'.join(map(re.escape, catalogue.words))})"}
-        shape = re.escape(fixed[0])
-        for kind, following in zip(parts[1::3], fixed[1:], strict=True):
-            shape += kinds[kind] + re.escape(following)
-        self._shape = re.compile(shape, re.DOTALL)
+        self.weight = sum(map(len, self._fixed))
+        self._shape = self._shape_of(catalogue.words) if any(self.places.values()) else None
 
-    def say(self, text: str) -> str | None:
-        """Return the translation of ``text``; None where it is another sentence."""
-        if self._longest not in text or (found := self._shape.fullmatch(text)) is None:
+    def _shape_of(self, words: Collection[str]) -> re.Pattern[str]:
+        kinds = {"": "(.*?)", "#": f"({_QUANTITY})", "=": f"({'|'.join(map(re.escape, words))})"}
+        first, *others = map(re.escape, self._fixed)
+        rest = (kinds[kind] + following for kind, following in zip(self.places.values(), others, strict=True))
+        return re.compile(first + "".join(rest), re.DOTALL)
+
+    def say(self, text: str, depth: int) -> str | None:
+        """Return the translation of ``text``, which stands in so many others; None where it is another sentence."""
+        first, last = self._fixed[0], self._fixed[-1]
+        if not text.startswith(first) or not text.endswith(last) or len(text) < self.weight:
             return None
-        values = dict(zip(self.places, found.groups(), strict=True))
-        return _PLACE.sub(lambda place: self._value(place[2], values[place[2]]), self._text)
+        if self._shape is None:
+            found = self._between(text)
+        else:
+            whole = self._shape.fullmatch(text)
+            found = None if whole is None else list(whole.groups())
+        if found is None:
+            return None
+        values = dict(zip(self.places, found, strict=True))
+        return _PLACE.sub(lambda place: self._value(place[2], values[place[2]], depth), self._text)
 
-    def _value(self, number: str, value: str) -> str:
+    def _between(self, text: str) -> list[str] | None:
+        """Return what stands between the fixed parts, each at its first place: however long a text, it is read once."""
+        at, end = len(self._fixed[0]), len(text) - len(self._fixed[-1])
+        values = []
+        for part in self._fixed[1:-1]:
+            if (found := text.find(part, at, end)) < 0:
+                return None
+            values.append(text[at:found])
+            at = found + len(part)
+        return [*values, text[at:end]]
+
+    def _value(self, number: str, value: str, depth: int) -> str:
         words = self._catalogue.words
-        return words[value] if self.places[number] == "=" else self._catalogue.translated(value).strip()
+        return words[value] if self.places[number] == "=" else self._catalogue.translated(value, depth).strip()
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:

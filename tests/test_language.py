@@ -139,6 +139,16 @@ def test_what_a_page_reads_is_said_whole(chinese: None) -> None:
     assert spoken(reading) == {"fault": "此设备不提供", "gpus": [{"id": "0", "unknown": {"xids": "功率上限"}}], "n": 1}
 
 
+@pytest.mark.parametrize(
+    "label", [" , of  free", "; ", ". ", ": argument : invalid value: ", "1 s ago, ", "\n", "held by "]
+)
+def test_what_others_have_named_so_that_it_is_hard_to_read_is_read_all_the_same(chinese: None, label: str) -> None:
+    """Whoever names a job is shown in the sentences of others, who wait for it."""
+    name = label * (7000 // len(label))
+    assert translated(f"Needs 1 GPU, 0 of 1 free; held by {name}x.").startswith("需要 1 个 GPU")
+    assert translated(name * 3) == name * 3
+
+
 def test_an_error_is_one_sentence_after_another(chinese: None) -> None:
     assert str(RequestError("There is no tier vip", "Choose one of: a, b.")) == "没有级别 vip。可选：a, b。"
     mismatch = SnapshotMismatch(
