@@ -69,7 +69,7 @@ class Catalogue:
         patterns = [_Pattern(_bare(english), _bare(text), self) for english, text in sentences.items()]
         self._patterns = sorted((one for one in patterns if one.places), key=lambda one: -one.weight)
 
-    @functools.lru_cache(maxsize=2048)  # noqa: B019  # a catalogue lives as long as the process
+    @functools.lru_cache(maxsize=512)  # noqa: B019  # a catalogue lives as long as the process
     def translated(self, text: str, depth: int = 0) -> str:
         """Return it by its lines, sentences or clauses where all are known, else as one, else what is known of them.
 
