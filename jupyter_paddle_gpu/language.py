@@ -27,7 +27,12 @@ _LAB = Path("@jupyterlab", "translation-extension", "plugin.jupyterlab-settings"
 _LOCALE = re.compile(r'^(?!\s*//)[^\n]*"locale"\s*:\s*"(\w+)', re.MULTILINE)
 
 _PLACE = re.compile(r"\{([#=]?)(\d)\}")
-_JOINTS = ((re.compile("\n"), "\n"), (re.compile(r"(?<=[.?!]) +"), " "), (re.compile("; "), "；"))
+_JOINTS = (  # between lines, sentences, clauses and counted things; and what stands there in Chinese
+    (re.compile("\n"), "\n"),
+    (re.compile(r"(?<=[.?!]) +"), " "),
+    (re.compile("; "), "；"),
+    (re.compile(r", (?=\d+ × )"), "，"),
+)
 _MARGINS = re.compile(r"(\s*)(.*?)(\.?)(\s*)", re.DOTALL)
 _LONGEST, _DEEPEST = 8000, 10
 _QUANTITY = r"\d[\d.,]*(?: ?[A-Za-z%]{1,3}\b)?(?: \d+ [a-z]{1,3}\b)?"
