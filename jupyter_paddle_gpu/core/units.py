@@ -7,6 +7,7 @@ import re
 
 from jupyter_paddle_gpu.core.errors import RequestError
 
+_MEMORY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _SIZE_FACTORS = {
     "": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
@@ -39,6 +40,14 @@ def format_size(nbytes: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+def format_memory(nbytes: int) -> str:
+    """Return an amount of memory to read, in powers of two, as drivers count it: ``7.4 GiB``, ``80 GiB``."""
+    value, unit = float(nbytes), 0
+    while value >= 1000 and unit < len(_MEMORY_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.{int(unit > 0 and value < 9.95)}f} {_MEMORY_UNITS[unit]}"
 
 
 def format_quantity(nbytes: int) -> str:

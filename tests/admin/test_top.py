@@ -52,7 +52,7 @@ def test_each_gpu_has_a_line_with_its_holder(machine: Machine, gpus: driver.Mach
     assert told.startswith("2 of 3 GPUs free   CPU ")
     assert "holds  urgent" in line_of(told, "0 Stand-in")
     assert "urgent job" in line_of(told, "0 Stand-in")
-    for part in ("97 %", "2.1 GB of 85.9 GB", "40 °C !", "300 W", "free"):
+    for part in ("97 %", "2.0 GiB of 80 GiB", "40 °C !", "300 W", "free"):
         assert part in line_of(told, "1 Stand-in")
     assert "GPU 1 is slowed down: power limit" in told
     assert "notebook job" in line_of(told, "Needs 1 GPU")

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_paddle_gpu.core.errors import RequestError
-from jupyter_paddle_gpu.core.units import format_duration, format_quantity, format_size, parse_duration, parse_size
+from jupyter_paddle_gpu.core.units import (
+    format_duration,
+    format_memory,
+    format_quantity,
+    format_size,
+    parse_duration,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,14 @@ def test_a_formatted_size_has_three_digits_at_most_before_its_unit(nbytes: int) 
 )
 def test_sizes_to_read(nbytes: int, text: str) -> None:
     assert format_size(nbytes) == text
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [(0, "0 B"), (999, "999 B"), (1024, "1.0 KiB"), (80 * 2**30, "80 GiB"), (2_147_483_648, "2.0 GiB")],
+)
+def test_memory_to_read(nbytes: int, text: str) -> None:
+    assert format_memory(nbytes) == text
 
 
 @pytest.mark.parametrize(

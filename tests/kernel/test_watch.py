@@ -49,7 +49,7 @@ class Browser:
 
     def reading(self, percent: float) -> None:
         gpu = GpuSample("GPU-0", name="H200", utilization_percent=percent, memory_used_bytes=1, memory_total_bytes=4)
-        self.agent.send(Seen(Reading(time.time(), (gpu,), None, HostSample(50.0, 2.0, 10**9, 4 * 10**9))))
+        self.agent.send(Seen(Reading(time.time(), (gpu,), None, HostSample(50.0, 2.0, 2**30, 4 * 2**30))))
 
     def send(self, **content: object) -> None:
         """Say something to the kernel, as the widget's JavaScript does."""
@@ -99,7 +99,7 @@ def test_an_exported_page_and_a_terminal_get_a_picture(browser: Browser) -> None
     text = browser.bundle["text/plain"]
     assert "running · notebook · GPU" in text
     assert "load 40 %, memory 1 B of 4 B" in text
-    assert "1.0 GB of 4.0 GB" in text
+    assert "1.0 GiB of 4.0 GiB" in text
     assert "<table" in browser.bundle["text/html"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,7 +14,7 @@ from jupyter_paddle_gpu.admin.top.scene import Scene
 from jupyter_paddle_gpu.admin.top.servers import Kernel
 from jupyter_paddle_gpu.core.device import DeviceKind
 from jupyter_paddle_gpu.core.telemetry import GpuSample, HostSample
-from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.core.units import format_duration, format_memory, format_size
 
 UNKNOWN = "–"
 SILENT_S = 5.0  # a kernel that has said nothing for as long sits in C code, or stands still
@@ -42,13 +42,13 @@ def _headline(scene: Scene) -> Text:
 def _host(host: HostSample) -> str:
     cores = UNKNOWN if host.cpu_limit_cores is None else f"{host.cpu_limit_cores:g}"
     cpu = UNKNOWN if host.cpu_percent is None else f"{host.cpu_percent / 100:.1f}"
-    disk = _of(host.disk_free_bytes, host.disk_total_bytes)
+    disk = _of(host.disk_free_bytes, host.disk_total_bytes, format_size)
     memory = _of(host.memory_used_bytes, host.memory_limit_bytes)
     return f"CPU {cpu} of {cores} cores   memory {memory}   free for snapshots {disk}"
 
 
-def _of(used: int | None, total: int | None) -> str:
-    return f"{UNKNOWN if used is None else format_size(used)} of {UNKNOWN if total is None else format_size(total)}"
+def _of(used: int | None, total: int | None, text: Callable[[int], str] = format_memory) -> str:
+    return f"{UNKNOWN if used is None else text(used)} of {UNKNOWN if total is None else text(total)}"
 
 
 def _number(value: float | None, unit: str) -> str:
@@ -107,7 +107,7 @@ def _kernel(kernel: Kernel, at_s: float) -> Iterator[RenderableType]:
     yield ", ".join(view["devices"]) or UNKNOWN
     yield UNKNOWN if said is None or said.step is None else str(said.step)
     yield UNKNOWN if said is None or said.steps_per_s is None else f"{said.steps_per_s:.1f}"
-    yield UNKNOWN if said is None or said.allocated_bytes is None else format_size(said.allocated_bytes)
+    yield UNKNOWN if said is None or said.allocated_bytes is None else format_memory(said.allocated_bytes)
     yield _snapshot(view.get("saved"), at_s)
     grace = format_duration(view["request"]["grace_s"])
     save_s = None if said is None else said.save_s

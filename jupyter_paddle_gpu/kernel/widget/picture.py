@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from jupyter_paddle_gpu.core.display import Facts
 from jupyter_paddle_gpu.core.telemetry import GpuSample, HostSample
-from jupyter_paddle_gpu.core.units import format_duration, format_size
+from jupyter_paddle_gpu.core.units import format_duration, format_memory, format_size
 from jupyter_paddle_gpu.kernel.widget.outlook import Outlook, Standing
 from jupyter_paddle_gpu.kernel.widget.texts import words
 
@@ -98,5 +98,5 @@ def _gpu(gpu: GpuSample, word: Mapping[str, str]) -> str:
 
 
 def _of(used: int | None, limit: int | None, word: Mapping[str, str]) -> str:
-    a, b = (word["unknown"] if value is None else format_size(value) for value in (used, limit))
+    a, b = (word["unknown"] if value is None else format_memory(value) for value in (used, limit))
     return word["of"].format(a=a, b=b)

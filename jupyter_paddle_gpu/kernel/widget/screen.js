@@ -136,7 +136,7 @@ function render({ model, el }) {
     const parts = [
       s.tier, device(now),
       gpu && gpu.stale == null && gpu.utilization_percent != null ? `${gpu.utilization_percent.toFixed(0)} %` : null,
-      gpu && gpu.memory_used_bytes != null ? say("of", { a: size(gpu.memory_used_bytes), b: size(gpu.memory_total_bytes) }) : null,
+      gpu && gpu.memory_used_bytes != null ? say("of", { a: memory(gpu.memory_used_bytes), b: memory(gpu.memory_total_bytes) }) : null,
       s.wanted != null ? say("wants", { gpus: s.wanted, position: s.position }) : null,
       `${say("snapshot")}: ${newest}`,
       s.saves ? `${say("budget")}: ${budget}` : null,
@@ -173,14 +173,14 @@ function render({ model, el }) {
         g.throttled?.length ? say("throttled", { why: g.throttled.join(", ") }) : null].filter(Boolean);
       add(name, [g.utilization_percent == null ? say("unknown") : `${g.utilization_percent.toFixed(0)} %`, ...rest].join(" · "),
         spark(values(i, 0)));
-      add(say("memory"), say("of", { a: size(g.memory_used_bytes), b: size(g.memory_total_bytes) }), spark(values(i, 1)));
+      add(say("memory"), say("of", { a: memory(g.memory_used_bytes), b: memory(g.memory_total_bytes) }), spark(values(i, 1)));
     });
     if (r) {
       const h = r.host;
       const last = (which) => past.map((one) => one.at(-1)?.[which] ?? null);
       const used = h.cpu_percent == null ? null : (h.cpu_percent / 100).toFixed(1);
       add(say("host"), say("cores", { used, cores: h.cpu_limit_cores }), spark(last(0)));
-      add(say("memory"), say("of", { a: size(h.memory_used_bytes), b: size(h.memory_limit_bytes) }), spark(last(1)));
+      add(say("memory"), say("of", { a: memory(h.memory_used_bytes), b: memory(h.memory_limit_bytes) }), spark(last(1)));
     }
     add(say("budget"), budget + (tight ? ` — ${say("tooshort")}` : ""));
     add(say("snapshot"), newest);

@@ -21,6 +21,15 @@ function size(bytes) {
   return `${value.toFixed(1)} TB`;
 }
 
+// Memory is counted in powers of two, as drivers do it; disks and files in powers of ten.
+function memory(bytes) {
+  if (bytes == null) return null;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let [value, unit] = [bytes, 0];
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1024;
+  return `${value.toFixed(unit > 0 && value < 9.95 ? 1 : 0)} ${units[unit]}`;
+}
+
 function duration(say, s) {
   if (s == null) return null;
   if (s < 59.5) return say("seconds", { n: s < 9.95 && s % 1 ? s.toFixed(1) : s.toFixed(0) });

@@ -25,7 +25,7 @@ from jupyter_paddle_gpu.core.errors import PlacementError, RequestError
 from jupyter_paddle_gpu.core.queue import Claim
 from jupyter_paddle_gpu.core.request import GpuRequest
 from jupyter_paddle_gpu.core.tiers import Ladder, Tier
-from jupyter_paddle_gpu.core.units import format_quantity, format_size
+from jupyter_paddle_gpu.core.units import format_memory, format_quantity
 from jupyter_paddle_gpu.placement.base import Overview
 from jupyter_paddle_gpu.placement.local import claimfile, shared
 from jupyter_paddle_gpu.placement.local.machine import Machine, memory_bytes, read_machine
@@ -103,7 +103,7 @@ class Book:
             )
         if request.memory_bytes is not None and request.memory_bytes > (total := memory_bytes()):
             asked = format_quantity(request.memory_bytes)
-            fault = f"{asked} of memory were asked for, this machine has {format_size(total)}"
+            fault = f"{asked} of memory were asked for, this machine has {format_memory(total)}"
             raise RequestError(fault, "Ask for less.")
         tier = self.ladder().get(request.tier)
         return Claim(
