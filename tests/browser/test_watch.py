@@ -103,3 +103,23 @@ def test_a_saved_notebook_stays_saved_while_it_runs_and_is_whole_without_it(lab:
     lab.page.set_content(page)
     says(lab.page.locator("body"), "running · notebook · GPU", "none yet")
     lab.picture("watch-exported")
+
+
+def test_a_notebook_that_is_opened_again_shows_its_kernel_of_now(lab: Lab, machine: Machine) -> None:
+    path = machine.root / "notebooks" / "a.ipynb"
+    path.write_text(json.dumps(content("%paddle_gpu request --grace 30s", kernel_name="paddle-gpu")))
+    lab.open("lab/tree/a.ipynb")
+    says(lab.card(lab.notebooks, "a.ipynb"), lab.running)
+    lab.page.locator(".jp-Notebook .jp-InputPrompt").first.click()
+    lab.page.keyboard.press("Control+Enter")
+    screen = lab.page.get_by_role("group", name="Paddle GPU")
+    says(screen, "running", "notebook")
+    lab.page.keyboard.press("Control+s")
+    expect(lab.page.get_by_role("tab", name="a.ipynb")).not_to_have_class(re.compile("jp-mod-dirty"))
+    address = lab.page.url
+    lab.page.goto("about:blank")
+    (session,) = lab.server.ask("GET", "api/sessions")
+    lab.server.ask("DELETE", f"api/sessions/{session['id']}")
+    lab.page.goto(address)
+    says(screen, "running", "notebook", "last snapshot: none yet")
+    lab.picture("watch-opened-again")

@@ -11,6 +11,7 @@ from IPython.display import DisplayHandle, display
 from jupyter_paddle_gpu.kernel import client
 from jupyter_paddle_gpu.kernel.commands.command import Command, Namespace
 from jupyter_paddle_gpu.kernel.runtime import runtime
+from jupyter_paddle_gpu.kernel.successor import MODEL
 from jupyter_paddle_gpu.kernel.widget.picture import picture, still
 from jupyter_paddle_gpu.kernel.widget.watching import Watch
 from jupyter_paddle_gpu.kernel.widget.watching import watch as of_this_kernel
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def live() -> WatchScreen | None:
-    """Return a new screen; None where it cannot be: no notebook, or no anywidget."""
+def live(model_id: str | None = None) -> WatchScreen | None:
+    """Return a new screen, which pages know by ``model_id`` (None: any); None where it cannot be: no notebook, or no
+    anywidget."""
     if (kernel := client.kernel()) is None:
         return None
     try:
@@ -31,7 +33,7 @@ def live() -> WatchScreen | None:
         log.debug("There is no live view: %s", error)
         return None
     watch = of_this_kernel()
-    screen = WatchScreen(kernel, watch)
+    screen = WatchScreen(kernel, watch, model_id)
     watch.add(screen)
     return screen
 
@@ -73,7 +75,7 @@ class Tail:
     def screen(self) -> WatchScreen | None:
         """Return its screen; None where there can be none."""
         if self._screen is None or not self._screen.comm_id:  # closed, with all widgets perhaps
-            self._screen = live()
+            self._screen = live(MODEL)
         return self._screen
 
 

@@ -52,14 +52,14 @@ class WatchScreen(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's typ
     said = traitlets.Dict().tag(sync=True)  # of the button that was pressed last; see buttons.press
     texts = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, kernel: Any, watch: Watch) -> None:
+    def __init__(self, kernel: Any, watch: Watch, model_id: str | None = None) -> None:
         self.latest: dict[str, Any] = told(watch.glance())
         self.numbers: deque[list[list[float | None]]] = deque(maxlen=KEPT)
         self.period_s = PERHAPS_S
         self._kernel = kernel
         self._watch = watch
         self._looking: set[str] = set()  # browsers, by the name that they give themselves
-        super().__init__(texts=texts())
+        super().__init__(texts=texts(), **({} if model_id is None else {"model_id": model_id}))
         hear(kernel, watch)
         self.on_msg(lambda screen, content, buffers: self.heard(content))
 
