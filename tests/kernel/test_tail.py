@@ -23,6 +23,14 @@ def views(cell: Cell) -> list[str]:
     return [data[VIEW]["model_id"] for data in cell.displays.values() if VIEW in data]
 
 
+def look(opened: Notebook, agent: AgentEnd, screen: str) -> None:
+    """Say that a browser shows this screen, and wait until the agent looks for it."""
+    body = {"comm_id": screen, "data": {"method": "custom", "content": {"shown": True, "browser": "a"}}}
+    opened.client.shell_channel.send(opened.client.session.msg("comm_msg", body))
+    while agent.wait(Watch).period_s != 1.0:
+        pass
+
+
 def test_a_request_in_a_page_ends_in_the_live_view(opened: Notebook) -> None:
     cell = opened.page(REQUEST)
     said, live = cell.data
@@ -52,19 +60,15 @@ def test_it_shows_what_was_just_asked_for(opened: Notebook, agent: AgentEnd) -> 
 
 
 def test_who_sees_a_screen_already_gets_no_second_one(opened: Notebook, agent: AgentEnd) -> None:
-    screen = opened.page("%paddle_gpu watch").data[0][VIEW]["model_id"]
-    body = {"comm_id": screen, "data": {"method": "custom", "content": {"shown": True, "browser": "a"}}}
-    opened.client.shell_channel.send(opened.client.session.msg("comm_msg", body))
-    while agent.wait(Watch).period_s != 1.0:
-        pass
+    look(opened, agent, opened.page("%paddle_gpu watch").data[0][VIEW]["model_id"])
     assert len(opened.page(REQUEST).data) == 1
 
 
-def test_a_closed_one_is_made_anew(opened: Notebook) -> None:
-    (first,) = views(opened.page(REQUEST))
+def test_a_closed_one_is_made_anew(opened: Notebook, agent: AgentEnd) -> None:
+    opened.page(REQUEST)
     opened.good("import ipywidgets; ipywidgets.Widget.close_all()")
-    (second,) = views(opened.page(REQUEST))
-    assert second != first
+    (screen,) = views(opened.page(REQUEST))
+    look(opened, agent, screen)
 
 
 def test_where_nobody_looks_there_is_none(opened: Notebook) -> None:
