@@ -18,6 +18,7 @@ from jupyter_paddle_gpu.placement.kubernetes.reasons import Sign, explain
 
 Query = Mapping[str, "str | int"]
 REQUEST_S = 20.0
+_UNAUTHORIZED = 401
 WATCH_S = 55  # how long the server keeps one watch open
 _WATCH_SILENT_S = WATCH_S + 10.0
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -25,19 +26,19 @@ _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 class ApiRefused(PlacementError):
     """The API server answered with an error: ``code`` is HTTP's, ``reason`` Kubernetes' word. ``passes``: the same
-    request may be granted later."""
+    request may be granted later, ``after_s`` seconds from now at the earliest."""
 
-    def __init__(self, code: int, reason: str, message: str) -> None:
+    def __init__(self, code: int, reason: str, message: str, after_s: float = 0.0) -> None:
         known = explain([Sign(reason, message)])
         super().__init__(known.fault if known else f"The cluster answered {code}", known.next_step if known else "")
-        self.code, self.reason = code, reason
+        self.code, self.reason, self.after_s = code, reason, after_s
         self.passes = (known is not None and known.passes) or code in (429, 500, 503, 504)
 
 
 class ApiUnreachable(PlacementError):
     """The API server does not answer."""
 
-    passes = True
+    passes, after_s = True, 0.0
 
 
 class Api:
@@ -62,6 +63,15 @@ class Api:
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, **query: str | int
     ) -> dict[str, Any]:
         """Send one request and return what is answered. Raises ApiRefused, ApiUnreachable."""
+        try:
+            return await self._request(verb, path, body, query)
+        except ApiRefused as error:
+            if error.code != _UNAUTHORIZED:
+                raise
+        await self._sign_in(self._client.configuration)  # the token may have been exchanged for a newer one
+        return await self._request(verb, path, body, query)
+
+    async def _request(self, verb: str, path: str, body: Mapping[str, Any] | None, query: Query) -> dict[str, Any]:
         async with self._answer(verb, path, body, query, REQUEST_S) as response:
             answer: dict[str, Any] = json.loads(await response.read())
             return answer
@@ -97,7 +107,7 @@ class Api:
             async with response:
                 self._read_clock(response.headers.get("Date"))
                 if response.status >= 400:
-                    raise _refused(response.status, await response.read())
+                    raise _refused(response.status, await response.read(), response.headers.get("Retry-After", ""))
                 yield response
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
             reason = str(error) or f"no answer within {timeout_s:g} s"
@@ -113,20 +123,20 @@ class Api:
             if self._client is None:
                 client = await asyncio.to_thread(importlib.import_module, "kubernetes.aio.client")  # it takes seconds
                 configuration = client.Configuration()
-                await self._sign_in(configuration, self._kubeconfig is None and _in_cluster())
+                await self._sign_in(configuration)
                 self._client = client.ApiClient(configuration)
             return self._client
 
-    async def _sign_in(self, configuration: Any, in_cluster: bool) -> None:
+    async def _sign_in(self, configuration: Any) -> None:
         config: Any = importlib.import_module("kubernetes.aio.config")
-
+        yaml: Any = importlib.import_module("yaml")
         try:
-            if in_cluster:
+            if self._kubeconfig is None and _in_cluster():
                 config.load_incluster_config(client_configuration=configuration)
             else:
                 file = None if self._kubeconfig is None else str(self._kubeconfig)
                 await config.load_kube_config(file, client_configuration=configuration, persist_config=False)
-        except (config.ConfigException, OSError, ValueError) as error:
+        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:
             raise PlacementError(
                 f"There is no way to the cluster: {error}", "Name a kubeconfig that works: kubectl get pods tries it."
             ) from error
@@ -137,9 +147,10 @@ def _in_cluster() -> bool:
     return "KUBECONFIG" not in os.environ and _IN_CLUSTER.exists()
 
 
-def _refused(code: int, body: bytes) -> ApiRefused:
+def _refused(code: int, body: bytes, after: str) -> ApiRefused:
+    after_s = float(after) if after.isdecimal() else 0.0
     try:
         status = json.loads(body)
-        return ApiRefused(code, str(status.get("reason", "")), str(status.get("message", "")))
+        return ApiRefused(code, str(status.get("reason", "")), str(status.get("message", "")), after_s)
     except (ValueError, AttributeError):  # a proxy between, say
-        return ApiRefused(code, "", body[:500].decode(errors="replace"))
+        return ApiRefused(code, "", body[:500].decode(errors="replace"), after_s)

@@ -102,13 +102,14 @@ class Cluster:
         while True:
             try:
                 await self.api.request("DELETE", f"{self._core}/pods/{name}")
-            except ApiRefused as error:
-                if error.code != _NOT_FOUND and not error.passes:
+            except (ApiRefused, ApiUnreachable) as error:
+                if isinstance(error, ApiRefused) and error.code == _NOT_FOUND:
+                    break
+                if not error.passes:
                     logger.warning("The Pod %s stays in the cluster: %s", name, error)
-                break
-            except ApiUnreachable as error:
+                    break
                 logger.warning("The Pod %s is to be removed: %s", name, error)
-                await asyncio.sleep(REMOVE_AGAIN_S)
+                await asyncio.sleep(max(REMOVE_AGAIN_S, error.after_s))
             else:
                 break
         self.pods.forget(name)

@@ -63,10 +63,10 @@ class PodPending:
             if not error.passes:
                 raise
             self._refused = error
-            self._making = asyncio.create_task(self._make_again(), name=f"paddle-gpu-make-{self._order.session}")
+            again = self._make_again(max(AGAIN_S, error.after_s))
+            self._making = asyncio.create_task(again, name=f"paddle-gpu-make-{self._order.session}")
 
-    async def _make_again(self) -> str:
-        pause_s = AGAIN_S
+    async def _make_again(self, pause_s: float) -> str:
         while True:
             await asyncio.sleep(pause_s)
             if self._cancelled:
@@ -76,7 +76,7 @@ class PodPending:
             except (ApiRefused, ApiUnreachable) as error:
                 if not error.passes:
                     raise
-                self._refused, pause_s = error, min(LONGEST_AGAIN_S, 2 * pause_s)
+                self._refused, pause_s = error, max(error.after_s, min(LONGEST_AGAIN_S, 2 * pause_s))
             else:
                 if self._cancelled:
                     self._cluster.remove(name)

@@ -16,7 +16,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
-_GONE = 410
+LONGEST_CLEAN_PAUSE_S = 2.0  # after a watch that only ended: what changes meanwhile is told late
+LASTED_S = 1.0  # a watch that ends sooner is one that may do so again and again
+_GONE, _FORBIDDEN = 410, 403
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Pods:
         self._followed: set[str] = set()  # their last state is kept when they are deleted
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listed = asyncio.Event()
+        self._version = ""  # of the last thing that was told; empty: to be listed anew
         self._fault: PlacementError | None = None  # why nothing is known yet
         self._task: asyncio.Task[None] | None = None
 
@@ -88,23 +91,36 @@ class Pods:
     # The task.
 
     async def _keep_up(self) -> None:
-        version, pause_s = "", SHORTEST_PAUSE_S
+        pause_s, clock = SHORTEST_PAUSE_S, asyncio.get_running_loop().time
         while True:
+            begun_s, after_s, longest_s = clock(), 0.0, LONGEST_PAUSE_S
             try:
-                version = version or await self._list()
-                pause_s = SHORTEST_PAUSE_S
-                version = await self._follow(version)
+                if not self._version:
+                    await self._list()
+                await self._follow()
+                longest_s = LONGEST_CLEAN_PAUSE_S
+            except ApiRefused as error:
+                if not error.passes and error.code != _FORBIDDEN:
+                    self._version = ""
+                longest_s = LONGEST_CLEAN_PAUSE_S if error.code == _GONE else LONGEST_PAUSE_S
+                after_s = error.after_s
+                self._failed(error, quiet=error.code == _GONE)
             except PlacementError as error:
-                if isinstance(error, ApiRefused) and error.code == _GONE:
-                    version = ""
-                else:
-                    logger.warning("The Pods are not watched at the moment: %s", error)
-                    pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-                self._fault = None if self._known or self._listed.is_set() else error
-                self._listed.set()
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311  # spreads the servers of many users
+                self._failed(error)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:  # no event of the API's: a proxy, say
+                self._version = ""
+                self._failed(PlacementError(f"The cluster's API tells what is not understood: {error!r}"))
+            pause_s = SHORTEST_PAUSE_S if clock() - begun_s > LASTED_S else min(longest_s, 2 * pause_s)
+            spread_s = pause_s * random.uniform(0.5, 1.0)  # noqa: S311  # spreads the servers of many users
+            await asyncio.sleep(max(after_s, spread_s))
 
-    async def _list(self) -> str:
+    def _failed(self, error: PlacementError, quiet: bool = False) -> None:
+        if not quiet:
+            logger.warning("The Pods are not watched at the moment: %s", error)
+        self._fault = None if self._known or self._listed.is_set() else error
+        self._listed.set()
+
+    async def _list(self) -> None:
         answer = await self._api.request("GET", self._path, labelSelector=self._selector)
         version = str(answer["metadata"]["resourceVersion"])
         there = {pod["metadata"]["name"]: pod for pod in answer["items"]}
@@ -113,20 +129,18 @@ class Pods:
                 self._take(name, Known(known.pod, deleted=True))
         for name, pod in there.items():
             self._take(name, Known(pod))
-        self._fault = None
+        self._version, self._fault = version, None
         self._listed.set()
-        return version
 
-    async def _follow(self, version: str) -> str:
-        events = self._api.watch(self._path, labelSelector=self._selector, resourceVersion=version)
+    async def _follow(self) -> None:
+        events = self._api.watch(self._path, labelSelector=self._selector, resourceVersion=self._version)
         async for event in events:
             kind, pod = event.get("type"), event.get("object", {})
             if kind == "ERROR":
                 raise ApiRefused(int(pod.get("code", 0)), str(pod.get("reason", "")), str(pod.get("message", "")))
-            version = str(pod["metadata"]["resourceVersion"])
             if kind != "BOOKMARK":
                 self._take(pod["metadata"]["name"], Known(pod, deleted=kind == "DELETED"))
-        return version
+            self._version = str(pod["metadata"]["resourceVersion"])
 
     def _take(self, name: str, known: Known) -> None:
         if known.deleted and name not in self._followed:

@@ -69,6 +69,8 @@ _TABLE = (
          "The cluster's policy {0} refuses it: {1}", _ASK_ADMIN),
     _Row("", r"error looking up service account \S+: serviceaccount \"([^\"]+)\" not found",
          "The namespace has no service account {0}", "Have it made, or name another one in the template."),
+    _Row("Unauthorized", "", "The cluster does not accept this server's credentials: they may have expired",
+         "Sign in again, or give the server a kubeconfig that works; it goes on by itself.", passes=True),
     _Row("NotFound", r"namespaces \"([^\"]+)\" not found",
          "There is no namespace {0}", "Have it made, or name another one."),
     _Row("Invalid", r"is invalid: (.+)", "The cluster finds the Pod invalid: {0}", "Correct the template of the Pod."),

@@ -23,15 +23,20 @@ users: [{name: test, user: {token: abc}}]
 
 
 class ApiServer:
-    """Runs inside ``running``. ``refusals`` are answered first, one each; ``requests`` has every request seen."""
+    """Runs inside ``running``. ``refusals`` are answered first, one each; ``requests`` has every request seen.
+
+    ``token`` is the one that is accepted; ``hasty``: a watch ends as soon as it is opened; ``after`` is what
+    Retry-After says with a refusal.
+    """
 
     def __init__(self) -> None:
         self.pods: dict[str, dict[str, Any]] = {}
         self.version = 1
         self.refusals: list[tuple[int, str, str]] = []
         self.requests: list[str] = []
+        self.token, self.hasty, self.after = "abc", False, ""
         self.kubeconfig = Path()
-        self._watches: set[asyncio.Queue[dict[str, Any] | None]] = set()
+        self._watches: set[asyncio.Queue[dict[str, Any] | bytes | None]] = set()
 
     def put(self, name: str, **status: Any) -> None:
         """Make or change a Pod, and tell the watches."""
@@ -58,6 +63,11 @@ class ApiServer:
         for watch in self._watches:
             watch.put_nowait({"type": kind, "object": thing})
 
+    def write(self, raw: bytes) -> None:
+        """Write to all watches what is not an event."""
+        for watch in self._watches:
+            watch.put_nowait(raw)
+
     def end_watches(self) -> None:
         """Close all watches, as the server does after a while."""
         for watch in self._watches:
@@ -69,9 +79,10 @@ class ApiServer:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(f"{request.method} {request.path}")
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return self._refused(401, "Unauthorized", "Unauthorized")
         if self.refusals:
-            code, reason, message = self.refusals.pop(0)
-            return web.json_response({"kind": "Status", "reason": reason, "message": message}, status=code)
+            return self._refused(*self.refusals.pop(0))
         if request.method == "DELETE":
             self.delete(request.path.rpartition("/")[2])
             return web.json_response({})
@@ -86,17 +97,23 @@ class ApiServer:
         listed = {"metadata": {"resourceVersion": str(self.version)}, "items": list(self.pods.values())}
         return web.json_response(listed)
 
+    def _refused(self, code: int, reason: str, message: str) -> web.Response:
+        headers = {"Retry-After": self.after} if self.after else {}
+        return web.json_response({"kind": "Status", "reason": reason, "message": message}, status=code, headers=headers)
+
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        news: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        if self.hasty:
+            return response
+        news: asyncio.Queue[dict[str, Any] | bytes | None] = asyncio.Queue()
         self._watches.add(news)
         for pod in self.pods.values():
             if int(pod["metadata"]["resourceVersion"]) > int(request.query["resourceVersion"]):
                 news.put_nowait({"type": "ADDED", "object": pod})
         try:
             while (event := await news.get()) is not None:
-                await response.write(json.dumps(event).encode() + b"\n")
+                await response.write(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
         finally:
             self._watches.discard(news)
         return response

@@ -149,3 +149,115 @@ def test_without_a_cluster_the_fault_says_so(tmp_path: Path) -> None:
         await pods.close()
 
     asyncio.run(play())
+
+
+def test_a_watch_that_ends_at_once_again_and_again_is_no_storm(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            server.hasty = True
+            await pods.ready()
+            begun_s = asyncio.get_running_loop().time()
+            await eventually(lambda: len(server.requests) >= 8)
+            a_second = 8 / (asyncio.get_running_loop().time() - begun_s)
+            assert a_second < 4, "requests"
+            server.hasty = False
+            await eventually(lambda: server.watches)
+            server.put("a", phase="Running")
+            await soon(pods.until("a", phase("Running")))
+
+    asyncio.run(play())
+
+
+def test_a_line_that_is_cut_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            await pods.ready()
+            await eventually(lambda: server.watches)
+            seen: list[str] = []
+            following = asyncio.ensure_future(pods.until("a", lambda known: note(seen, known)))
+            server.put("a", phase="Pending")
+            await eventually(lambda: seen == ["Pending"])
+            server.write(b'{"type": "MODIFIED", "object": {"meta')
+            server.end_watches()
+            server.put("a", phase="Running")
+            await eventually(lambda: "Running" in seen)
+            server.put("a", phase="Succeeded")
+            await asyncio.wait_for(following, PATIENCE_S)
+            assert seen == ["Pending", "Running", "Succeeded"]
+            assert server.requests.count(f"GET {PATH}") == 3, "it went on where it was, without a new list"
+
+    def note(seen: list[str], known: Known) -> Known | None:
+        if not known.deleted:
+            seen.append(known.pod["status"]["phase"])
+        return known if seen and seen[-1] == "Succeeded" else None
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("line", [b"<html>a proxy</html>\n", b'{"type": "MODIFIED", "object": {}}\n', b"[1]\n"])
+def test_what_is_no_event_is_got_over(tmp_path: Path, line: bytes) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            await pods.ready()
+            await eventually(lambda: server.watches)
+            server.write(line)
+            server.put("a", phase="Running")
+            await soon(pods.until("a", phase("Running")))
+
+    asyncio.run(play())
+
+
+def test_a_server_that_is_busy_is_left_alone_as_long_as_it_says(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            server.refusals, server.after = [(429, "TooManyRequests", "busy")], "2"
+            begun_s = asyncio.get_running_loop().time()
+            with pytest.raises(PlacementError, match="busy"):
+                await pods.ready()
+            await eventually(lambda: server.watches)
+            assert asyncio.get_running_loop().time() - begun_s >= 2
+
+    asyncio.run(play())
+
+
+def test_a_token_that_was_exchanged_is_read_again(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            await pods.ready()
+            await eventually(lambda: server.watches)
+            server.token = "newer"
+            server.kubeconfig.write_text(server.kubeconfig.read_text().replace("abc", "newer"))
+            server.tell("ERROR", {"code": 410})
+            await eventually(lambda: server.requests.count(f"GET {PATH}") >= 5)
+            server.put("a", phase="Running")
+            await soon(pods.until("a", phase("Running")))
+
+    asyncio.run(play())
+
+
+def test_a_token_that_has_expired_is_named_and_waited_for(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with ApiServer().running(tmp_path) as server, watched(server) as pods:
+            server.token = "newer"
+            with pytest.raises(PlacementError, match="does not accept this server's credentials"):
+                await pods.ready()
+            server.kubeconfig.write_text(server.kubeconfig.read_text().replace("abc", "newer"))
+            await eventually(lambda: server.watches)
+            await pods.ready()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a word", "a: [", "apiVersion: v1\nkind: Config\n", "clusters: 7\ncurrent-context: x\n"]
+)
+def test_a_kubeconfig_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+
+    async def play() -> None:
+        pods = Pods(Api(tmp_path / "config"), PATH, "app=ours")
+        with pytest.raises(PlacementError, match="There is no way to the cluster"):
+            await pods.ready()
+        await pods.close()
+
+    asyncio.run(play())
