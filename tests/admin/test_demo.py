@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,26 @@ def test_the_notebooks_of_all_languages_run_the_same(tmp_path: Path) -> None:
         cell.source for cell in chinese if cell.cell_type == "code"
     ]
     assert [cell.id for cell in english] == [cell.id for cell in chinese]
+
+
+EVICTED_BEFORE_IT_TRAINED = """
+from jupyter_paddle_gpu import guard
+from jupyter_paddle_gpu.core.notice import Cause
+from jupyter_paddle_gpu.kernel.runtime import runtime
+guard.install("backup")
+history = [2.0, 1.0]
+guard.keep(history=history)
+runtime().protection.save(Cause.PREEMPTED)
+"""
+
+
+def test_its_picture_is_drawn_after_an_eviction_that_came_before_the_training(tmp_path: Path) -> None:
+    cells = [cell.source for cell in notebook.read(notebook.NOTEBOOKS / NAMES["en"]).cells]
+    (picture,) = (source for source in cells if "matplotlib" in source)
+    (tmp_path / "picture.py").write_text(EVICTED_BEFORE_IT_TRAINED + picture)
+    command = [sys.executable, "picture.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "loss.png").exists()
