@@ -18,7 +18,8 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command; a subcommand's function is in ``args.call``."""
+    """Return the parser of the whole command; a subcommand's function is in ``args.call``, and in ``args.refuse`` one
+    that ends with its usage and what is wrong."""
     parser = argparse.ArgumentParser(
         prog="jupyter paddle-gpu", description="Share the GPUs of a machine by priority; notebooks save themselves."
     )
@@ -26,12 +27,16 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (run, ps, top, snapshots, doctor, manifests, demo):
         command.add_parser(subparsers)
+    for subparser in subparsers.choices.values():
+        subparser.set_defaults(refuse=subparser.error)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code; an error of ours is two lines on stderr and exit code 2."""
-    args = build_parser().parse_args(argv)
+    args, unknown = build_parser().parse_known_args(argv)
+    if unknown:  # argparse itself would show the usage of the whole command, which names no option
+        args.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         return int(args.call(args))
     except PaddleGpuError as error:

@@ -126,3 +126,10 @@ def test_too_short_a_period_is_refused(machine: Machine) -> None:
     done = subprocess.run([*TOP, "--every", "0"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "Take 0.2 or more" in done.stderr
+
+
+def test_an_unknown_option_gets_the_options_that_there_are() -> None:
+    done = subprocess.run([*TOP, "--interval", "2"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "unrecognized arguments: --interval 2" in done.stderr
+    assert "--every SECONDS" in done.stderr
