@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from jupyter_paddle_gpu.admin.demo import lab, notebook
 from jupyter_paddle_gpu.admin.demo.notebook import NAMES
+from tests.server.conftest import Machine, eventually, machine, runtime
+
+__all__ = ["machine", "runtime"]
 
 
 @pytest.mark.timeout(400)
@@ -52,6 +61,33 @@ def test_trying_it_by_hand_keeps_what_a_person_has_changed_and_leaves_what_the_d
     mine.write_text("changed")
     assert lab.own_copy(root).read_text() == "changed"
     assert executed.read_text() == "executed"
+
+
+def _answered(request: urllib.request.Request) -> bool:
+    with suppress(urllib.error.URLError):
+        urllib.request.urlopen(request).close()
+        return True
+    return False
+
+
+def test_ctrl_c_ends_what_was_tried_by_hand_and_gives_everything_back(tmp_path: Path, machine: Machine) -> None:
+    command = ["-m", "jupyter_paddle_gpu", "demo", "--lab", "--out", str(tmp_path / "out")]
+    person = pexpect.spawn(sys.executable, command, timeout=60, encoding="utf-8")
+    try:
+        person.expect(r"(http://127\.0\.0\.1:\d+)/lab/tree/01-train-evict-return\.ipynb\?token=(\w+)")
+        address, token = person.match.groups()
+        body = json.dumps({"name": "paddle-gpu"}).encode()
+        request = urllib.request.Request(f"{address}/api/kernels?token={token}", body)
+        eventually(lambda: _answered(request))  # it says where it listens a moment before it does
+        assert machine.holders(), "the kernel holds nothing"
+        person.sendintr()
+        person.expect("Shut down this Jupyter server")
+        time.sleep(1.0)  # people take longer to answer than subprocess waits for a child that is interrupted
+        person.sendline("y")
+        person.expect(pexpect.EOF)
+    finally:
+        person.close(force=True)
+    assert not machine.holders()
 
 
 def test_the_notebooks_of_all_languages_run_the_same(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from jupyter_paddle_gpu.admin.demo import notebook
 from jupyter_paddle_gpu.placement.local.book import Book
@@ -25,8 +25,12 @@ End JupyterLab with Ctrl-C.
 """
 
 
-def open_lab(out: Path) -> int:
-    """Start JupyterLab in ``out/lab`` and return its exit code when the person ends it."""
+def open_lab(out: Path) -> NoReturn:
+    """Become JupyterLab in ``out/lab``.
+
+    With no process above it Ctrl-C is JupyterLab's alone: it asks, and ends the kernels, which give back what they
+    hold.
+    """
     root = out / "lab"  # beside what the demo without hands has executed
     root.mkdir(exist_ok=True)
     path = own_copy(root)
@@ -34,7 +38,9 @@ def open_lab(out: Path) -> int:
     command = Path(sys.executable).parent / "jupyter-paddle-gpu"
     print(GUIDE.format(name=path.name, noun=book.noun, count=len(book.devices()), command=command), flush=True)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []  # as in a container
-    return subprocess.call([sys.executable, "-m", "jupyterlab", *as_root, str(path)], cwd=root)
+    page = f"--LabApp.default_url=/lab/tree/{path.name}"  # also in the addresses that it prints
+    os.chdir(root)
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, page])  # noqa: S606  # no shell is wanted
 
 
 def own_copy(root: Path) -> Path:
