@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from jupyter_paddle_gpu.core.notice import Cause, EvictionNotice
+from jupyter_paddle_gpu.placement.kubernetes.times import epoch_s
 
 _CONDITIONS = {  # (type, reason) of a condition that is True
     ("DisruptionTarget", "PreemptionByScheduler"): Cause.PREEMPTED,
@@ -71,7 +71,7 @@ def notice_of(pod: Mapping[str, Any], now_s: float) -> EvictionNotice | None:
 
 def _deadline_s(pod: Mapping[str, Any]) -> float | None:
     text = pod.get("metadata", {}).get("deletionTimestamp")
-    return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return None if text is None else epoch_s(text)
 
 
 def _ended_by_memory(container: Mapping[str, Any]) -> bool:

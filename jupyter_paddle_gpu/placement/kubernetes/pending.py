@@ -14,7 +14,6 @@ from jupyter_paddle_gpu.placement.kubernetes import podstate
 from jupyter_paddle_gpu.placement.kubernetes.api import ApiRefused, ApiUnreachable
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
-from jupyter_paddle_gpu.placement.kubernetes.reasons import explain
 from jupyter_paddle_gpu.placement.kubernetes.stuck import Stuck
 
 LOOK_S = 10.0
@@ -103,12 +102,12 @@ class PodPending:
             decided = self._cluster.pods.until(name, lambda known: known if _decided(known) else None)
             with suppress(asyncio.TimeoutError):
                 return await asyncio.wait_for(decided, look_s)
-            reason = explain(podstate.signs(self._cluster.pods.now(name).pod))
-            if reason is None or reason.passes or not reason.known:
+            reason = podstate.reason(self._cluster.pods.now(name).pod)
+            if reason is None or not reason.lasts:
                 held_s = 0.0
             elif (held_s := held_s + look_s) >= limit_s:
                 self._cluster.remove(name)
-                raise PlacementError(reason.fault, f"{reason.next_step}\n  {reason.raw}")
+                raise reason.error()
 
     async def waiting(self) -> Waiting:
         """See Pending. The scheduler has no places in a queue."""
@@ -116,7 +115,7 @@ class PodPending:
             return Waiting(None, "" if self._refused is None else str(self._refused))
         if self._making.exception() is not None:
             return Waiting()
-        reason = explain(podstate.signs(self._cluster.pods.now(self._making.result()).pod))
+        reason = podstate.reason(self._cluster.pods.now(self._making.result()).pod)
         return Waiting(None, reason.told() if reason else "")
 
     async def update(self, request: GpuRequest) -> None:

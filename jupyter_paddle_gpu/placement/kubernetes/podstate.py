@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from jupyter_paddle_gpu.core.device import Device, DeviceKind
 from jupyter_paddle_gpu.placement.kubernetes.pod import CONTAINER
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
-from jupyter_paddle_gpu.placement.kubernetes.reasons import Sign
+from jupyter_paddle_gpu.placement.kubernetes.reasons import Reason, Sign, explain
+from jupyter_paddle_gpu.placement.kubernetes.times import epoch_s
 
 _AS_EVER = ("ContainerCreating", "PodInitializing", "Completed")  # what every container goes through
 _OVER = ("Succeeded", "Failed")
@@ -32,8 +32,8 @@ def leaving(known: Known) -> bool:
 
 def refused_by_node(pod: Mapping[str, Any]) -> bool:
     """Whether the node that was chosen did not take the Pod after all."""
-    reason = str(pod.get("status", {}).get("reason", ""))
-    return reason == "UnexpectedAdmissionError" or reason.startswith("OutOf")
+    said = str(pod.get("status", {}).get("reason", ""))
+    return said == "UnexpectedAdmissionError" or said.startswith("OutOf")
 
 
 def runs(pod: Mapping[str, Any]) -> bool:
@@ -61,7 +61,7 @@ def ended_s(pod: Mapping[str, Any]) -> float | None:
         return None
     for container in pod["status"].get("containerStatuses") or ():
         if text := (container.get("state", {}).get("terminated") or {}).get("finishedAt"):
-            return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+            return epoch_s(text)
     return None
 
 
@@ -87,6 +87,11 @@ def signs(pod: Mapping[str, Any]) -> list[Sign]:
     conditions = [c for c in status.get("conditions") or () if c["type"] == "PodScheduled" and c["status"] == "False"]
     found += map(_sign, conditions)
     return [sign for sign in found if (sign.reason or sign.message) and sign.reason not in _AS_EVER]
+
+
+def reason(pod: Mapping[str, Any]) -> Reason | None:
+    """Return why it waits or has failed; None where the Pod itself says nothing of that."""
+    return explain(signs(pod))
 
 
 def _sign(said: Mapping[str, Any]) -> Sign:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jupyter_paddle_gpu.core.errors import PlacementError
 from jupyter_paddle_gpu.placement.kubernetes.scheduling import may_pass, scheduling_in_words
 
 
@@ -28,6 +29,15 @@ class Reason:
     passes: bool = False
     known: bool = True
     moves: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is known to stay as it is."""
+        return self.known and not self.passes
+
+    def error(self) -> PlacementError:
+        """Return it as an error, with what was written below."""
+        return PlacementError(self.fault, f"{self.next_step}\n  {self.raw}" if self.known else self.next_step)
 
     def told(self) -> str:
         """Return the sentence with its next step, and below it what was written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from jupyter_paddle_gpu.core.errors import PaddleGpuError, PlacementError, PlaceTaken
@@ -15,6 +14,7 @@ from jupyter_paddle_gpu.placement.kubernetes.causes import cause_of
 from jupyter_paddle_gpu.placement.kubernetes.cluster import Cluster
 from jupyter_paddle_gpu.placement.kubernetes.pods import Known
 from jupyter_paddle_gpu.placement.kubernetes.reasons import Reason, Sign, explain
+from jupyter_paddle_gpu.placement.kubernetes.times import epoch_s
 
 LOOK_S, LONGEST_LOOK_S = 3.0, 60.0  # between two looks at the events of a Pod that does not start
 RECENT_S = 180.0  # a kubelet tries a volume again within two minutes, and says so each time
@@ -29,7 +29,7 @@ class Stuck:
 
     def reason(self) -> Reason | None:
         """Return what holds the Pod up; None where nothing is known to."""
-        return explain(podstate.signs(self._cluster.pods.now(self._name).pod)) or self._told
+        return podstate.reason(self._cluster.pods.now(self._name).pod) or self._told
 
     async def hopeless(self) -> PaddleGpuError:
         """Return, once it is clear that the Pod's agent will not answer, why. PlaceTaken: another Pod may fare better.
@@ -68,7 +68,7 @@ class Stuck:
 
 def _over(known: Known) -> PaddleGpuError | None:
     """Return the error of a Pod whose agent will not answer any more; None: it may."""
-    reason = explain(podstate.signs(known.pod))
+    reason = podstate.reason(known.pod)
     if podstate.leaving(known):
         cause = cause_of(known.pod)
         if podstate.refused_by_node(known.pod):
@@ -76,15 +76,11 @@ def _over(known: Known) -> PaddleGpuError | None:
         if cause is not None or known.deleted:
             by = cause.value if cause else "removed"
             return PlaceTaken(f"The Pod was taken away before its kernel started ({by})")
-    elif reason is None or reason.passes or not reason.known:
+    elif reason is None or not reason.lasts:
         return None
-    return _failed(reason)
-
-
-def _failed(reason: Reason | None) -> PlacementError:
     if reason is None:
         return PlacementError("The Pod's agent ended at once", "Its image may not be the one of this server's version.")
-    return PlacementError(reason.fault, f"{reason.next_step}\n  {reason.raw}" if reason.known else reason.next_step)
+    return reason.error()
 
 
 def _silent(address: str) -> Reason:
@@ -105,5 +101,4 @@ def _told_by(events: list[Mapping[str, Any]], now_s: float) -> Reason | None:
 
 
 def _at_s(event: Mapping[str, Any]) -> float:
-    text = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return epoch_s(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
