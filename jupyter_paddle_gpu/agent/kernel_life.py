@@ -104,25 +104,28 @@ class KernelLife:
 
     async def _look_after(self, process: KernelProcess) -> None:
         """From the start to the end of one process: say when it is ready and when it ended by itself."""
-        fault = ""
-        while process.alive:
-            if process.start.connection_file is None or KernelReady() in self.history or fault:
-                await asyncio.wait([process.exited])
-                continue
-            try:
-                if await ports_answer(process.start.connection_file):
-                    self.ready()
-                else:
-                    await asyncio.wait([process.exited], timeout=_PROBE_S)
-            except KernelStartError as error:  # nobody has spoken to it yet, or ever could
-                fault = str(error)
-                process.signal(signal.SIGKILL)
+        fault = await self._await_ready(process)
+        await asyncio.wait([process.exited])
         asked = self._asked
         if not asked:
             await self._sweep()
         tail = fault or await process.last_lines()
         if not asked and process is self.process:
             self._say(KernelExited(process.exited.result(), tail))
+
+    async def _await_ready(self, process: KernelProcess) -> str:
+        """Say when its ports answer. Return why it was killed instead where no client ever could speak to it."""
+        file = process.start.connection_file
+        while file is not None and process.alive and KernelReady() not in self.history:
+            try:
+                if await ports_answer(file):
+                    self.ready()
+                else:
+                    await asyncio.wait([process.exited], timeout=_PROBE_S)
+            except KernelStartError as error:
+                process.signal(signal.SIGKILL)
+                return str(error)
+        return ""
 
     async def _end_process(self, polite_s: float) -> None:
         process = self.process

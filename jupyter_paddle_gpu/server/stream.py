@@ -57,7 +57,8 @@ class TelemetryHandler(PaddleGpuHandler):
         while not self._gone:
             self._news.clear()
             mark, fresh = self.manager.sight.after(mark)
-            rows = [{"session": session, "reading": spoken(to_plain(reading))} for session, reading in fresh]
+            said = spoken([to_plain(reading) for _, reading in fresh])
+            rows = [{"session": session, "reading": one} for (session, _), one in zip(fresh, said, strict=True)]
             for first in range(0, len(rows), READINGS_PER_EVENT):
                 part = rows[first : first + READINGS_PER_EVENT]
                 named = f"id: {mark}\n" if first + READINGS_PER_EVENT >= len(rows) else ""  # all of it, or again

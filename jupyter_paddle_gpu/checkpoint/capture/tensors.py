@@ -76,13 +76,14 @@ def fill(tensor: Any, raw: RawTensor) -> None:
 
 def _copy_bytes(target: int, source: int, nbytes: int) -> None:
     """Copy between two addresses; much of it in two threads, for one alone does not get what the memory gives."""
-    mine = nbytes if nbytes < _SHARED_BYTES else nbytes // 2
-    other = threading.Thread(target=ctypes.memmove, args=(target + mine, source + mine, nbytes - mine))
-    if mine < nbytes:
-        other.start()
-    ctypes.memmove(target, source, mine)
-    if mine < nbytes:
-        other.join()
+    if nbytes < _SHARED_BYTES:
+        ctypes.memmove(target, source, nbytes)
+        return
+    half = nbytes // 2
+    other = threading.Thread(target=ctypes.memmove, args=(target + half, source + half, nbytes - half))
+    other.start()
+    ctypes.memmove(target, source, half)
+    other.join()
 
 
 def differs(tensor: Any, raw: RawTensor) -> str:
