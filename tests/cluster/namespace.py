@@ -132,11 +132,18 @@ class Namespace:
     async def run_urgent(self, name: str) -> None:
         """Start an urgent Pod and wait until it has run."""
         await self.urgent(name)
+        await self._until(name, "Succeeded")
 
-        async def over() -> bool:
-            return await self.phase(name) == "Succeeded"
+    async def take_gpu(self) -> None:
+        """Start an urgent Pod and wait until it holds the GPU, for as long as the namespace is there."""
+        await self.urgent("urgent-holder", "import time; time.sleep(600)")
+        await self._until("urgent-holder", "Running")
 
-        await eventually(over, f"{name} has run")
+    async def _until(self, name: str, phase: str) -> None:
+        async def there() -> bool:
+            return await self.phase(name) == phase
+
+        await eventually(there, f"{name} is {phase}")
 
     async def evict(self, pod: str) -> None:
         """Ask for a Pod's eviction, as a drain of its node does."""

@@ -123,12 +123,7 @@ def test_a_server_that_was_killed_finds_its_kernel_again(home: Path, cluster: Cl
 def test_who_gives_up_waiting_leaves_nothing_behind(home: Path, cluster: Cluster) -> None:
     async def run() -> None:
         async with team(cluster) as namespace:
-            await namespace.urgent("urgent-holder", "import time; time.sleep(600)")
-
-            async def holds() -> bool:
-                return await namespace.phase("urgent-holder") == "Running"
-
-            await eventually(holds, "the GPU is held")
+            await namespace.take_gpu()
             async with served(home, namespace) as server:
                 session = server.open("waits.ipynb", "paddle-gpu")
                 kernel = session["kernel"]["id"]

@@ -141,12 +141,7 @@ def test_what_was_missing_is_waited_for_and_told_meanwhile(tmp_path: Path, clust
 def test_a_node_that_refuses_again_and_again_ends_it(home: Path, cluster: Cluster) -> None:
     async def run() -> None:
         async with team(cluster) as namespace:
-            await namespace.urgent("urgent-holder", "import time; time.sleep(600)")
-
-            async def holds() -> bool:
-                return await namespace.phase("urgent-holder") == "Running"
-
-            await eventually(holds, "the GPU is held")
+            await namespace.take_gpu()
             namespace.template = {"spec": {"nodeName": namespace.node}}  # past the scheduler, who knows better
             async with served(home, namespace) as server:
                 kernel = server.open("refused.ipynb", "paddle-gpu")["kernel"]["id"]

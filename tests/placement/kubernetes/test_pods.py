@@ -29,6 +29,12 @@ async def watched(server: ApiServer) -> AsyncIterator[Pods]:
         await api.close()
 
 
+async def watching(server: ApiServer, pods: Pods) -> None:
+    """Wait until the Pods are known and followed."""
+    await pods.ready()
+    await eventually(lambda: server.watches)
+
+
 def phase(wanted: str) -> Callable[[Known], Known | None]:
     return lambda known: known if known.pod.get("status", {}).get("phase") == wanted else None
 
@@ -67,8 +73,7 @@ def test_what_changes_is_known_and_nobody_asks(tmp_path: Path) -> None:
 def test_it_goes_on_where_a_stream_ended(tmp_path: Path) -> None:
     async def play() -> None:
         async with ApiServer().running(tmp_path) as server, watched(server) as pods:
-            await pods.ready()
-            await eventually(lambda: server.watches)
+            await watching(server, pods)
             server.end_watches()
             await eventually(lambda: len(server.requests) == 3 and server.watches)
             server.put("b", phase="Running")
@@ -95,8 +100,7 @@ def test_what_it_missed_is_found_by_a_new_list(tmp_path: Path) -> None:
 def test_a_pod_just_made_is_not_lost_to_an_older_list(tmp_path: Path) -> None:
     async def play() -> None:
         async with ApiServer().running(tmp_path) as server, watched(server) as pods:
-            await pods.ready()
-            await eventually(lambda: server.watches)
+            await watching(server, pods)
             made = {"metadata": {"name": "new", "resourceVersion": "99", "labels": {}}, "status": {"phase": "Pending"}}
             pods.follow(made)
             server.tell("ERROR", {"code": 410})
@@ -171,8 +175,7 @@ def test_a_watch_that_ends_at_once_again_and_again_is_no_storm(tmp_path: Path) -
 def test_a_line_that_is_cut_loses_and_doubles_nothing(tmp_path: Path) -> None:
     async def play() -> None:
         async with ApiServer().running(tmp_path) as server, watched(server) as pods:
-            await pods.ready()
-            await eventually(lambda: server.watches)
+            await watching(server, pods)
             seen: list[str] = []
             following = asyncio.ensure_future(pods.until("a", lambda known: note(seen, known)))
             server.put("a", phase="Pending")
@@ -198,8 +201,7 @@ def test_a_line_that_is_cut_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def test_what_is_no_event_is_got_over(tmp_path: Path, line: bytes) -> None:
     async def play() -> None:
         async with ApiServer().running(tmp_path) as server, watched(server) as pods:
-            await pods.ready()
-            await eventually(lambda: server.watches)
+            await watching(server, pods)
             server.write(line)
             server.put("a", phase="Running")
             await soon(pods.until("a", phase("Running")))
@@ -220,13 +222,17 @@ def test_a_server_that_is_busy_is_left_alone_as_long_as_it_says(tmp_path: Path) 
     asyncio.run(play())
 
 
+def exchange_token(server: ApiServer) -> None:
+    """Put the newer token where the account finds it."""
+    server.kubeconfig.write_text(server.kubeconfig.read_text().replace("abc", "newer"))
+
+
 def test_a_token_that_was_exchanged_is_read_again(tmp_path: Path) -> None:
     async def play() -> None:
         async with ApiServer().running(tmp_path) as server, watched(server) as pods:
-            await pods.ready()
-            await eventually(lambda: server.watches)
+            await watching(server, pods)
             server.token = "newer"
-            server.kubeconfig.write_text(server.kubeconfig.read_text().replace("abc", "newer"))
+            exchange_token(server)
             server.tell("ERROR", {"code": 410})
             await eventually(lambda: server.requests.count(f"GET {PATH}") >= 5)
             server.put("a", phase="Running")
@@ -241,7 +247,7 @@ def test_a_token_that_has_expired_is_named_and_waited_for(tmp_path: Path) -> Non
             server.token = "newer"
             with pytest.raises(PlacementError, match="does not accept this server's credentials"):
                 await pods.ready()
-            server.kubeconfig.write_text(server.kubeconfig.read_text().replace("abc", "newer"))
+            exchange_token(server)
             await eventually(lambda: server.watches)
             await pods.ready()
 
